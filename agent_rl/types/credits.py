@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +35,8 @@ class Credits:
     nodes: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
     ends: tuple[int, ...] = ()
-    advantages: Float64 = np.zeros(0)  # [R]
-    weights: Float64 = np.zeros(0)  # [R]
+    advantages: Float64 = field(default_factory=lambda: np.zeros(0))  # [R]
+    weights: Float64 = field(default_factory=lambda: np.zeros(0))  # [R]
     episodes: tuple[str, ...] = ()
     chains: tuple[str, ...] = ()
     value_targets: Float64 | None = None  # [R], nan where a row has none
