@@ -28,6 +28,9 @@ class Turn:
     observation that the action answered. Equal keys mean equal states (anchor groups)."""
     belief_key: str = ""
     stop: StopReason | None = None
+    tool_calls: int = 0
+    tool_errors: int = 0
+    """Calls, and things that look like calls, that were answered with an error."""
     queue_s: float = 0.0
     run_s: float = 0.0
     fault: Fault | None = None

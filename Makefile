@@ -1,0 +1,46 @@
+# Two targets do everything on a fresh machine, virtual environment included: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+SEED   ?= 0
+OUT    ?= runs/quickstart-$(SEED)
+READY   = $(VENV)/.ready
+
+.PHONY: install quickstart test check test-docker test-browser test-postgres test-vllm test-slow clean
+
+# The CPU build of torch first: asked for later, another package would pull a build of several gigabytes.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[train,gguf,dev]'
+	touch $(READY)
+
+install: $(READY)
+
+quickstart: $(READY)
+	$(BIN)/python examples/01_quickstart/run.py --seed $(SEED) --out $(OUT)
+
+test: $(READY)
+	$(BIN)/python -m pytest -m 'not slow and not docker and not postgres and not browser and not vllm'
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Optional lanes; each skips with a reason where its component is absent.
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow --timeout=1800
+test-docker: $(READY)
+	$(BIN)/python -m pytest -m docker
+test-postgres: $(READY)
+	$(BIN)/python -m pytest -m postgres
+test-browser: $(READY)
+	$(BIN)/python -m pytest -m browser
+test-vllm: $(READY)
+	$(BIN)/python -m pytest -m vllm
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

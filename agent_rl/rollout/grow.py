@@ -1,0 +1,254 @@
+"""A group: one task grown to its budget of episodes, by whatever branching rule.
+
+The rule names points of the forest; episodes continue from there, each in an environment of its own: a fresh one at
+the root, elsewhere one restored from the snapshot that was taken after that turn. A point whose replay differs loses
+its branch, is counted, and never faults the episode it came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from agent_rl.rendering import Renderer
+from agent_rl.rollout.config import RolloutConfig
+from agent_rl.rollout.episode import EpisodeRun, Scene
+from agent_rl.rollout.limits import EnvThreads, close_quietly
+from agent_rl.rollout.lockstep import Lockstep
+from agent_rl.rollout.policy import Actor, Key
+from agent_rl.rollout.record import GroupRecord, Point
+from agent_rl.types import Episode, Forest, Purpose
+from agent_rl.types.seams import Branch, Branching, ContextManager, TaskRequest
+from envs.base import Env
+from envs.snapshots import observation_hash
+from envs.types import Fault, FaultError
+from tools.types import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What groups are played on; the same for a whole collection."""
+
+    make_env: Callable[[str], Env]
+    actor: Callable[[TaskRequest, int], Actor]
+    """Makes the actor of one sample; an engine's actor serves all."""
+    renderer: Renderer
+    context: ContextManager
+    branching: Branching
+    threads: EnvThreads
+    config: RolloutConfig
+    window: int
+    live: asyncio.Semaphore | None
+    """Bounds live episodes; None keeps all of them live (deterministic mode)."""
+    lockstep: Lockstep | None = None
+
+
+@dataclass(slots=True)
+class Group:
+    """One group while it grows."""
+
+    stage: Stage
+    request: TaskRequest
+    group_id: str
+    purpose: Purpose
+    budget: int
+    key: Key
+    record: GroupRecord = field(init=False)
+    retried: int = 0
+    dropped: int = 0
+    on_episode: Callable[[Episode], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.record = GroupRecord(self.group_id)
+
+    async def grow(self) -> Forest:
+        """Grow to the budget. Never raises for a fault: faulted episodes are in the forest, with theirs."""
+        if self.stage.lockstep is not None:
+            self.stage.lockstep.enter()
+        template = self.stage.make_env(self.request.task.env)
+        try:
+            prompt = await self._root(template)
+            rng = np.random.default_rng([abs(hash_key(k)) for k in self.key])
+            left = self.budget
+            while branches := self.stage.branching.next(self.record.forest(), left, rng):
+                left -= await self._round(branches, template, prompt)
+        except FaultError as error:
+            self._all_faulted(error)
+        finally:
+            self.record.release()
+            await close_quietly(self.stage.threads, template)
+            if self.stage.lockstep is not None:
+                self.stage.lockstep.leave()
+        return self.record.forest()
+
+    async def _root(self, env: Env) -> tuple[Message, ...]:
+        messages = await self._reset(env)
+        tokens = self.stage.renderer.prompt(messages, env.tools)
+        if len(tokens) + self.stage.config.max_new_tokens > self.stage.window:
+            raise FaultError(
+                Fault(
+                    kind="task",
+                    stage="reset",
+                    detail=f"the first prompt of task {self.request.task.id} has {len(tokens)} tokens; with "
+                    f"{self.stage.config.max_new_tokens} for an action it does not fit the window of "
+                    f"{self.stage.window}; raise engine.window or shorten the task",
+                )
+            )
+        root = self.record.context(f"{self.group_id}:root", "prompt", tokens, None, 0)
+        self.record.points[root.id] = Point(
+            node=root.id,
+            at=len(tokens),
+            messages=tuple(messages),
+            state_key=observation_hash(messages),
+        )
+        return tuple(messages)
+
+    async def _reset(self, env: Env) -> list[Message]:
+        task = self.request.task
+
+        def reset() -> list[Message]:
+            return env.reset(seed=task.seed, options={"task": task})[0]
+
+        messages, _, _ = await self.stage.threads.call(env, "reset", reset)
+        return messages
+
+    async def _round(self, branches: list[Branch], template: Env, prompt: tuple[Message, ...]) -> int:
+        first = len(self.record.episodes)
+        plan = [branch for branch in branches for _ in range(branch.n)]
+        barrier = self.stage.lockstep
+        remaining = len(plan)
+        for _ in plan:
+            if barrier is not None:
+                barrier.enter()
+        if barrier is not None:
+            barrier.leave()
+
+        async def play(sample: int, branch: Branch) -> None:
+            nonlocal remaining
+            try:
+                episode = await self._episode(sample, branch, template, prompt)
+                if episode is not None:
+                    self.record.episodes[sample] = episode
+                    if self.on_episode is not None:
+                        self.on_episode(episode)
+            finally:
+                remaining -= 1
+                if barrier is not None:
+                    # The group takes its place back in the same breath, so that no wave leaves without it.
+                    if remaining == 0:
+                        barrier.enter()
+                    barrier.leave()
+
+        async with asyncio.TaskGroup() as tasks:
+            for i, branch in enumerate(plan):
+                tasks.create_task(play(first + i, branch))
+        return len(plan)
+
+    async def _episode(
+        self, sample: int, branch: Branch, template: Env, prompt: tuple[Message, ...]
+    ) -> Episode | None:
+        live = self.stage.live
+        if live is not None:
+            await live.acquire()
+        try:
+            for attempt in range(self.stage.config.retries + 1):
+                last = attempt == self.stage.config.retries
+                episode, fault = await self._attempt(sample, branch, template, prompt)
+                if fault is None:
+                    return episode
+                if fault.kind == "replay":
+                    self.dropped += 1
+                    return None
+                if not fault.retryable or last:
+                    return episode
+                self.retried += 1
+                self.record.forget(f"{self.group_id}.{sample}")
+        finally:
+            if live is not None:
+                live.release()
+        raise AssertionError("unreachable: the last attempt returns")
+
+    async def _attempt(
+        self, sample: int, branch: Branch, template: Env, prompt: tuple[Message, ...]
+    ) -> tuple[Episode, Fault | None]:
+        point, said = self.record.find(branch.node, branch.at)
+        run = EpisodeRun(
+            scene=self._scene(sample, prompt),
+            record=self.record,
+            env=template,
+            sample=sample,
+            point=replace(point, snapshot=None),
+            said=said,
+            branch=(branch.node, branch.at) if len(said) else None,
+            branched_from=_owner(point),
+        )
+        env: Env | None = None
+        try:
+            env = await self._place(point, template)
+            run.env = env
+            return await run.run(), None
+        except FaultError as error:
+            return run.faulted(error), error.fault
+        finally:
+            if env is not None:
+                await close_quietly(self.stage.threads, env)
+
+    async def _place(self, point: Point, template: Env) -> Env:
+        if point.snapshot is None:
+            env = self.stage.make_env(self.request.task.env)
+            try:
+                await self._reset(env)
+            except BaseException:
+                await close_quietly(self.stage.threads, env)
+                raise
+            return env
+        snapshot = point.snapshot
+        restored, _, _ = await self.stage.threads.call(None, "restore", lambda: template.restore(snapshot))
+        return restored
+
+    def _scene(self, sample: int, prompt: tuple[Message, ...]) -> Scene:
+        stage = self.stage
+        return Scene(
+            task=self.request.task,
+            prompt=prompt,
+            group_id=self.group_id,
+            purpose=self.purpose,
+            actor=stage.actor(self.request, sample),
+            renderer=stage.renderer,
+            context=stage.context,
+            threads=stage.threads,
+            config=stage.config,
+            window=stage.window,
+            snapshots=stage.branching.snapshots,
+            max_turns=self.request.max_turns,
+            key=self.key,
+        )
+
+    def _all_faulted(self, error: FaultError) -> None:
+        for sample in range(len(self.record.episodes), self.budget):
+            self.record.episodes[sample] = Episode(
+                id=f"{self.group_id}.{sample}",
+                task_id=self.request.task.id,
+                group_id=self.group_id,
+                sample=sample,
+                purpose=self.purpose,
+                truncated=True,
+                stop="fault",
+                fault=error.fault,
+                exclude_from_loss=True,
+                exclude_from_baseline=True,
+            )
+
+
+def _owner(point: Point) -> str | None:
+    """The episode that first reached a point: turn ids begin with it."""
+    return point.turns[-1].rpartition(":t")[0] if point.turns else None
+
+
+def hash_key(part: int | str) -> int:
+    """A stable integer for one part of a key."""
+    return part if isinstance(part, int) else int.from_bytes(part.encode()[:8].ljust(8, b"\0"), "big")
+

@@ -1,0 +1,65 @@
+"""Checkpoints of a run: the learner, the curriculum and the step, committed by one rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from agent_rl.trainer.parts import Parts
+
+_PREFIX = "step-"
+
+
+def save_checkpoint(parts: Parts, step: int) -> Path:
+    """Write `checkpoints/step-NNNNNN`, then drop all but the newest `keep_checkpoints`.
+
+    The folder appears whole or not at all: a crash in between leaves the older checkpoints as they were.
+
+    Raises:
+        OSError: the disk is full or not writable; older checkpoints are intact.
+    """
+    root = parts.run_dir / "checkpoints"
+    target, partial = root / f"{_PREFIX}{step:06d}", root / f".partial-{step:06d}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    parts.learner.save(partial / "learner")
+    state = {"step": step, "curriculum": parts.curriculum.state(), "version": parts.learner.version}
+    with (partial / "trainer.json").open("w", encoding="utf-8") as file:
+        json.dump(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    shutil.rmtree(target, ignore_errors=True)
+    partial.rename(target)
+    parts.store.record_checkpoint(step, parts.learner.version, str(target.relative_to(parts.run_dir)))
+    for old in complete(parts.run_dir)[: -parts.config.keep_checkpoints]:
+        shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def complete(run_dir: Path) -> list[Path]:
+    """Committed checkpoints, oldest first."""
+    return sorted((run_dir / "checkpoints").glob(f"{_PREFIX}*"))
+
+
+def restore_latest(parts: Parts) -> int | None:
+    """Load the newest checkpoint and forget what the store holds after it.
+
+    Returns:
+        Steps that are done, or None when the run starts anew.
+    """
+    for leftover in (parts.run_dir / "checkpoints").glob(".partial-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    checkpoints = complete(parts.run_dir)
+    if not checkpoints:
+        parts.store.truncate_after(-1)
+        return None
+    newest = checkpoints[-1]
+    state = json.loads((newest / "trainer.json").read_text(encoding="utf-8"))
+    parts.learner.load(newest / "learner")
+    parts.curriculum.restore(state["curriculum"])
+    step = int(state["step"])
+    parts.store.truncate_after(step - 1)
+    parts.progress.say(f"continuing after step {step} from {newest.name}")
+    return step
