@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools import Tool, Toolbox, ToolError, ToolTimeout, tool
@@ -144,6 +144,7 @@ def test_names_are_unique_and_limits_sane() -> None:
         Toolbox([echo], max_output_chars=10)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters() | st.characters(categories=["Cs"])))
 def test_any_output_can_be_encoded(text: str) -> None:
     @tool
