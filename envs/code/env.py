@@ -1,0 +1,177 @@
+"""`code-v1`: an agent writes a function or a program in a sandbox and submits its source once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import sandbox as sandboxes
+from envs.base import PolicySpec
+from envs.code import policies, tools
+from envs.code.grading import Verdict, grading_spec, judge
+from envs.code.tasks import make_tasks
+from envs.tool_env import ToolEnv
+from envs.types import Reward, Split, Task
+from sandbox.base import Sandbox
+from sandbox.types import SandboxSpec
+from tools import ToolError, tool
+
+MAX_SUBMISSION_CHARS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The world at a snapshot: a fork of the agent's sandbox in which nothing ever runs."""
+
+    frozen: Sandbox | None
+    """None when no tool had opened a sandbox yet."""
+
+    def release(self) -> None:
+        if self.frozen is not None:
+            self.frozen.close()
+
+
+class CodeEnv(ToolEnv):
+    """Write Python that passes hidden inputs.
+
+    The agent's sandbox opens with the first tool call that needs it. Files are the only state of the world,
+    so snapshots are copies of the files. Grading runs the submitted source in a sandbox of its own; nothing
+    of the agent's sandbox reaches it.
+    """
+
+    id: ClassVar[str] = "code-v1"
+    max_turns = 16
+    determinism = "exact"
+
+    def __init__(self, *, backend: str = "bubblewrap", **base: Any) -> None:
+        """Make an environment whose sandboxes come from `backend`; `base` goes to `Env`."""
+        super().__init__(**base)
+        self.backend = backend
+        self.verdict: Verdict | None = None
+        """How the last submission did, once graded; for people, never shown to a model."""
+        self._submission: str | None = None
+        self._agent: Sandbox | None = None
+        self._grader: Sandbox | None = None
+
+    @classmethod
+    def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
+        """Tasks of a split; options `level`, `form`, `source`, `path` as in `envs.code.tasks.make_tasks`."""
+        return make_tasks(split, n, seed, **options)
+
+    @classmethod
+    def policies(cls) -> dict[str, PolicySpec]:
+        """Gold, sloppy, no-op and the attacks."""
+        return policies.POLICIES
+
+    # ------------------------------------------------------------------------------------------- tools
+
+    @tool
+    def python(self, code: str) -> str:
+        """Run Python code in a new process; print what you want to see. Files in the workspace stay.
+
+        Args:
+            code: the whole source to run.
+        """
+        return tools.run_python(self._sandbox(), code)
+
+    @tool
+    def shell(self, command: str) -> str:
+        """Run a bash command in the workspace; each call is a new shell.
+
+        Args:
+            command: such as "ls" or "python3 solution.py < input.txt".
+        """
+        return tools.run_shell(self._sandbox(), command)
+
+    @tool
+    def read_file(self, path: str) -> str:
+        """Read a text file of the workspace.
+
+        Args:
+            path: relative to the workspace.
+        """
+        return tools.read_file(self._sandbox(), path)
+
+    @tool
+    def write_file(self, path: str, content: str) -> str:
+        """Write a text file in the workspace, folders included.
+
+        Args:
+            path: relative to the workspace.
+            content: the whole text.
+        """
+        return tools.write_file(self._sandbox(), path, content)
+
+    @tool
+    def submit(self, code: str) -> str:
+        """Hand in the final answer and end the episode. Only the source given here is judged.
+
+        Args:
+            code: the whole source of the function or program.
+        """
+        if len(code) > MAX_SUBMISSION_CHARS:
+            raise ToolError(f"a submission has at most {MAX_SUBMISSION_CHARS} characters, got {len(code)}")
+        self._submission = code
+        self.finish()
+        return "submitted"
+
+    # --------------------------------------------------------------------------------------- the episode
+
+    def setup(self, task: Task) -> None:
+        """Nothing is started here: sandboxes open when they are needed."""
+        self._submission, self.verdict = None, None
+
+    def grade(self) -> Reward:
+        """Judge the submission in a fresh sandbox; without one the reward is 0."""
+        if self._submission is None or not self._submission.strip():
+            self.verdict = Verdict(
+                passed=0, total=len(self.task.answer["tests"]), reason="nothing was submitted"
+            )
+            return self.verdict.reward
+        self._close_agent()
+        self._grader = self._open(grading_spec())
+        try:
+            self.verdict = judge(self._grader, self.task, self._submission)
+        finally:
+            self._grader.close()
+            self._grader = None
+        return self.verdict.reward
+
+    def teardown(self) -> None:
+        """Close what is open."""
+        self._close_agent()
+        if self._grader is not None:
+            self._grader.close()
+            self._grader = None
+
+    def interrupt(self) -> None:
+        """Kill what runs in either sandbox."""
+        super().interrupt()
+        for running in (self._agent, self._grader):
+            if running is not None:
+                running.close()
+
+    def copy_state(self) -> Any:
+        """The workspace as it is now."""
+        return _Files(self._agent.fork() if self._agent is not None else None)
+
+    def load_state(self, state: Any) -> None:
+        """Continue from a copy of the workspace."""
+        self._submission, self.verdict = None, None
+        self._agent = state.frozen.fork() if state.frozen is not None else None
+
+    def _sandbox(self) -> Sandbox:
+        if self._agent is None:
+            self._agent = self._open(tools.agent_spec())
+        return self._agent
+
+    def _open(self, spec: SandboxSpec) -> Sandbox:
+        opened = sandboxes.create(spec, backend=self.backend)
+        if self.interrupted:  # the interrupt came while it opened and could not see it
+            opened.close()
+        return opened
+
+    def _close_agent(self) -> None:
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.close()

