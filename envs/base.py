@@ -17,8 +17,9 @@ import numpy as np
 from envs.actions import read_action
 from envs.errors import NotRunningError, TaskError
 from envs.lifecycle import Lifecycle
-from envs.outcome import Outcome, copy_messages, to_step
+from envs.outcome import Outcome, copy_messages, read_options, to_step
 from envs.policies import PolicySpec
+from envs.registry import register_gymnasium
 from envs.rewards import checked
 from envs.snapshots import observation_hash, replay
 from envs.spaces import AssistantMessage, Messages
@@ -139,6 +140,11 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
         return self._life.phase == "over"
 
     @property
+    def interrupted(self) -> bool:
+        """Whether `interrupt` was called in this episode."""
+        return self._life.interrupted
+
+    @property
     def turns(self) -> int:
         """How many actions were played in this episode."""
         return len(self._actions)
@@ -156,7 +162,7 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
             ValueError: an unknown option.
         """
         self._life.require_open()
-        given, split = _read_options(options or {}, self.split)
+        given, split = read_options(options or {}, self.split)
         super().reset(seed=seed)
         self._teardown("reset")
         self._life.enter()
@@ -264,8 +270,6 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
         finally:
             snapshot.release()
 
-    # -------------------------------------------------------------------------------------------- the end
-
     def interrupt(self) -> None:
         """Stop what runs now; callable from any thread. The running call then fails with a `deadline` fault.
 
@@ -292,11 +296,4 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
         return drawn[0]
 
 
-def _read_options(options: dict[str, Any], split: Split) -> tuple[Task | None, Split]:
-    unknown = sorted(set(options) - {"task", "split"})
-    if unknown:
-        raise ValueError(f"reset knows the options 'task' and 'split', got {unknown[0]!r}")
-    task = options.get("task")
-    if not (task is None or isinstance(task, Task)):
-        raise TypeError(f"options['task'] is a Task, got {type(task).__name__}")
-    return task, options.get("split", split)
+register_gymnasium()  # `import agent_rl; gymnasium.make("agent_rl/sql-v1")`; see the function's docstring

@@ -87,6 +87,11 @@ class Lifecycle:
         """Whatever fails from now on, failed because of this."""
         self._interrupted.set()
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether `interrupt` was called since the world began."""
+        return self._interrupted.is_set()
+
     def close(self) -> None:
         """The last phase."""
         with self._lock:
@@ -94,7 +99,4 @@ class Lifecycle:
 
     def boundary(self, stage: FaultStage) -> AbstractContextManager[None]:
         """Run environment code: its exceptions leave as faults, as `deadline` once it was interrupted."""
-        return fault_boundary(stage, self._stopped)
-
-    def _stopped(self) -> bool:
-        return self._interrupted.is_set()
+        return fault_boundary(stage, self._interrupted.is_set)

@@ -1,4 +1,4 @@
-"""What one turn did, and how it becomes Gymnasium's 5-tuple."""
+"""What goes into `reset` and comes out of a turn, in Gymnasium's terms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envs.spaces import Messages
-from envs.types import Reward, Step, StopReason
+from envs.types import Reward, Split, Step, StopReason, Task
 from tools.types import Message
 
 _TRUNCATING: frozenset[StopReason] = frozenset({"max_turns", "max_summaries", "deadline", "cancelled"})
@@ -47,3 +47,19 @@ def copy_messages(messages: list[Message]) -> list[Message]:
     if not Messages().contains(messages):
         raise TypeError(f"an observation is a list of messages with role and content, got {messages!r:.200}")
     return copy.deepcopy(messages)
+
+
+def read_options(options: dict[str, Any], split: Split) -> tuple[Task | None, Split]:
+    """The task of `reset(options=...)`, or none, and the split to draw one from.
+
+    Raises:
+        ValueError: an unknown option.
+        TypeError: the task is no `Task`.
+    """
+    unknown = sorted(set(options) - {"task", "split"})
+    if unknown:
+        raise ValueError(f"reset knows the options 'task' and 'split', got {unknown[0]!r}")
+    task = options.get("task")
+    if not (task is None or isinstance(task, Task)):
+        raise TypeError(f"options['task'] is a Task, got {type(task).__name__}")
+    return task, options.get("split", split)
