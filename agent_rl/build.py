@@ -33,8 +33,16 @@ _WORD_COUNT = 8
 """A word of the tiny tokenizer occurs in at least this many transcripts; rarer text, values above all, is spelled."""
 
 
-def build(config: Config, *, progress: Progress | None = None, sinks: Sequence[Sink] = ()) -> Parts:
+def build(
+    config: Config,
+    *,
+    progress: Progress | None = None,
+    sinks: Sequence[Sink] = (),
+    held_out: int | None = None,
+) -> Parts:
     """Make everything that `trainer.train` needs, and create or reopen the run's folder.
+
+    `held_out` overrides the number of held-out tasks, for an evaluation of its own.
 
     Raises:
         ConfigError: a setting names something that does not exist, or the folder holds another run.
@@ -42,7 +50,7 @@ def build(config: Config, *, progress: Progress | None = None, sinks: Sequence[S
     progress = progress or Silent()
     run_dir = Path(config.run_dir)
     store = open_store(config, run_dir)
-    train_tasks, demonstrations, eval_tasks = _tasks(config, progress)
+    train_tasks, demonstrations, eval_tasks = _tasks(config, held_out or config.env.eval_tasks, progress)
     model, tokenizer = _model(config, run_dir, demonstrations)
     renderer = Renderer(
         tokenizer, formats.get(config.rendering.tool_format), history=config.rendering.history
@@ -126,7 +134,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> 
     return names
 
 
-def _tasks(config: Config, progress: Progress) -> tuple[list[Task], list[Task], list[Task]]:
+def _tasks(config: Config, held_out: int, progress: Progress) -> tuple[list[Task], list[Task], list[Task]]:
     """Tasks of reinforcement learning, of the demonstrations, and held-out ones; no two share a task."""
     env = config.env
     if env.tasks_file:
@@ -134,19 +142,19 @@ def _tasks(config: Config, progress: Progress) -> tuple[list[Task], list[Task], 
         for error in found.errors:
             progress.say(f"{error.file}:{error.line}: {error.field}: {error.message}")
         splits = by_split(found.tasks)
-        train, held_out = splits["train"], splits["test"] or splits["validation"]
-        if not train or not held_out:
+        train, test = splits["train"], splits["test"] or splits["validation"]
+        if not train or not test:
             raise ConfigError(
-                f"{env.tasks_file} has {len(train)} train and {len(held_out)} test tasks; training needs both: "
+                f"{env.tasks_file} has {len(train)} train and {len(test)} test tasks; training needs both: "
                 "set the field split of each row"
             )
-        return train, train, held_out[: env.eval_tasks]
+        return train, train, test[:held_out]
     cls = spec(env.id).load()
     demos = config.warm_start.demonstrations if config.warm_start.steps else 0
     vocabulary = _VOCABULARY_TASKS if config.model.source == "tiny" else 0
     first = max(demos, vocabulary)
     train = cls.tasks("train", first + env.train_tasks, config.seed, **env.options)
-    return train[first:], train[:first], cls.tasks("test", env.eval_tasks, config.seed, **env.options)
+    return train[first:], train[:first], cls.tasks("test", held_out, config.seed, **env.options)
 
 
 def env_policies(env_id: str) -> dict[str, PolicySpec]:
@@ -223,5 +231,3 @@ def _supervised(config: Config, model: Any) -> Callable[[], Learner]:
 def replace_loss(config: Config, name: str) -> Any:
     """The loss settings under another name."""
     return type(config.loss)(name=name)
-
-

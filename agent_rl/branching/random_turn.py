@@ -40,8 +40,8 @@ class RandomTurn:
             return []
         chosen: Counter[tuple[str, int]] = Counter()
         for inner in self._inner_turns(forest).values():
-            picks = rng.choice(len(inner), self.expansions) if inner else []
-            chosen.update(inner[i] for i in picks)
+            if inner:
+                chosen.update(inner[int(i)] for i in rng.choice(len(inner), self.expansions))
         # Trees whose episodes ended with their first turn cannot branch; their share restarts at the root.
         missing = per_round - chosen.total()
         if missing:

@@ -9,7 +9,9 @@ import typer
 
 
 def check(
-    target: Annotated[str, typer.Argument(help="Environment id, package.module:Class, or path/to/file.py:Class.")],
+    target: Annotated[
+        str, typer.Argument(help="Environment id, package.module:Class, or path/to/file.py:Class.")
+    ],
     n: Annotated[int, typer.Option(help="Tasks a rule looks at.", min=1)] = 8,
     seed: Annotated[int, typer.Option()] = 0,
     tasks_file: Annotated[str, typer.Option("--tasks", help="JSONL of your own tasks.")] = "",
@@ -25,7 +27,9 @@ def check(
     console = Console(stderr=as_json)
     found = load_jsonl(tasks_file, target) if tasks_file else None
     for error in found.errors if found is not None else ():
-        console.print(f"{error.file}:{error.line}: {error.field}: {error.message}", highlight=False, markup=False)
+        console.print(
+            f"{error.file}:{error.line}: {error.field}: {error.message}", highlight=False, markup=False
+        )
     with ConsoleProgress(console) as progress:
         report = check_env(
             target,

@@ -11,7 +11,9 @@ import typer
 
 def evaluate(
     target: Annotated[str, typer.Argument(help="An environment (with --policy), or the folder of a run.")],
-    policy: Annotated[str, typer.Option(help="Scripted policy of the environment: gold, sloppy, noop, ...")] = "",
+    policy: Annotated[
+        str, typer.Option(help="Scripted policy of the environment: gold, sloppy, noop, ...")
+    ] = "",
     tasks: Annotated[int, typer.Option(help="Held-out tasks.", min=1)] = 200,
     samples: Annotated[int, typer.Option(help="Episodes a task, for pass@k (runs only).", min=1)] = 1,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, 0 is greedy (runs only).")] = 1.0,
@@ -29,13 +31,13 @@ def evaluate(
     console = Console(stderr=as_json)
     with ConsoleProgress(console) as progress:
         if Path(target, "config.toml").is_file():
-            from agent_rl.build import evaluate_run
+            from agent_rl.runs import evaluate_run
 
             report = evaluate_run(
                 Path(target), tasks=tasks, samples=samples, temperature=temperature, progress=progress
             )
         else:
-            from agent_rl.build import evaluate_scripted
+            from agent_rl.runs import evaluate_scripted
 
             report = evaluate_scripted(
                 target,

@@ -11,7 +11,9 @@ from tools.types import Message, ToolSchema
 
 
 def play(
-    target: Annotated[str, typer.Argument(help="Environment id, package.module:Class, or path/to/file.py:Class.")],
+    target: Annotated[
+        str, typer.Argument(help="Environment id, package.module:Class, or path/to/file.py:Class.")
+    ],
     policy: Annotated[str, typer.Option(help="Scripted policy; `human` lets you type.")] = "gold",
     option: Annotated[list[str] | None, typer.Option(help="Task options such as level=2.")] = None,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
@@ -38,11 +40,15 @@ def play(
             for c in message.get("tool_calls", ())
         ]
         role = message["role"]
-        console.print(Text(f"{role:>9}  ", style="bold") + Text("\n           ".join(lines), style=colours[role]))
+        console.print(
+            Text(f"{role:>9}  ", style="bold") + Text("\n           ".join(lines), style=colours[role])
+        )
 
     outcome, _ = play_episode(lambda: make(target), player, task, on_message=show)
     verdict = f"fault: {outcome.fault}" if outcome.fault else f"reward {outcome.reward:g} ({outcome.stop})"
-    console.print(f"{verdict}, {outcome.turns} turns, {outcome.tool_errors} tool errors", style="bold", highlight=False)
+    console.print(
+        f"{verdict}, {outcome.turns} turns, {outcome.tool_errors} tool errors", style="bold", highlight=False
+    )
 
 
 class Human:

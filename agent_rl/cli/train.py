@@ -26,10 +26,12 @@ def train(
     console.print(to_toml(effective), style="dim", highlight=False, markup=False)
 
     from agent_rl.cli.console import ConsoleProgress
-    from agent_rl.run import run
+    from agent_rl.runs import train_run
+    from agent_rl.telemetry import ConsoleSink, JsonlSink
 
     with ConsoleProgress(console) as progress:
-        reports = run(effective, progress=progress, console=console)
+        sinks = [ConsoleSink(console), JsonlSink(Path(effective.run_dir) / "metrics.jsonl")]
+        reports = train_run(effective, progress=progress, sinks=sinks)
     if as_json:
         print(json.dumps({name: report.to_json() for name, report in reports.items()}))
     else:

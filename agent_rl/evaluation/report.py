@@ -56,6 +56,11 @@ class Report:
         data["pass_at"] = {str(k): v for k, v in self.pass_at.items()}
         return data
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Report:
+        """What `to_json` wrote."""
+        return cls(**{**data, "pass_at": {int(k): v for k, v in data["pass_at"].items()}})
+
 
 def summarise(name: str, outcomes: Sequence[Outcome], *, seconds: float = 0.0) -> Report:
     """Sum outcomes up; the interval is Wilson's for one sample a task, else a bootstrap over tasks."""

@@ -1,8 +1,8 @@
 """The loop: act, step, observe, until something ends the episode. It records and never judges.
 
-    state ── act ──> action ── env.step ──> observation ── context.observe ──> keep | rewrite | overflow
-      ^                                                                           │
-      └───────────────────────────────────────────────────────────────────────────┘
+state ── act ──> action ── env.step ──> observation ── context.observe ──> keep | rewrite | overflow
+  ^                                                                           │
+  └───────────────────────────────────────────────────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -213,7 +213,11 @@ class EpisodeRun:
         asked = self.record.context(self._next_id(), "observation", instruction, base.node, at)
         turns = self.point.turns
         self.point = replace(
-            base, node=asked.id, at=len(instruction), turns=turns, messages=(*base.messages, decision.instruction)
+            base,
+            node=asked.id,
+            at=len(instruction),
+            turns=turns,
+            messages=(*base.messages, decision.instruction),
         )
         if self._state_tokens() > self.scene.actor.room(self.scene.window):
             self.leaf = asked.id

@@ -33,7 +33,7 @@ def boundary(stage: FaultStage) -> Iterator[None]:
         raise FaultError(
             Fault(kind=kind, stage=stage, retryable=kind == "resource", detail=_text(error))  # type: ignore[arg-type]
         ) from error
-    except Exception as error:  # noqa: BLE001 - the named boundary: code of users runs inside
+    except Exception as error:
         kind = "engine" if stage == "generate" else "environment"
         raise FaultError(Fault(kind=kind, stage=stage, detail=_text(error))) from error  # type: ignore[arg-type]
 

@@ -251,4 +251,3 @@ def _owner(point: Point) -> str | None:
 def hash_key(part: int | str) -> int:
     """A stable integer for one part of a key."""
     return part if isinstance(part, int) else int.from_bytes(part.encode()[:8].ljust(8, b"\0"), "big")
-

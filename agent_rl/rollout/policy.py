@@ -75,7 +75,9 @@ class Actor(Protocol):
 class EngineActor:
     """Samples from an engine."""
 
-    def __init__(self, engine: Engine, renderer: Renderer, config: RolloutConfig, *, temperature: float) -> None:
+    def __init__(
+        self, engine: Engine, renderer: Renderer, config: RolloutConfig, *, temperature: float
+    ) -> None:
         self.engine = engine
         self.renderer = renderer
         self.max_new_tokens = config.max_new_tokens
@@ -140,7 +142,8 @@ class PolicyActor:
         kind: Literal["env", "context"],
     ) -> Action:
         """Ask the policy."""
-        del state, said, key, kind
+        del state, said, key
         with boundary("generate"):
-            message = self.policy.act(messages, tools)
+            # A policy that is offered no tools is asked for a summary (`envs.policies`).
+            message = self.policy.act(messages, tools if kind == "env" else ())
         return Action(token_ids=self.renderer.action(message), message=message, cut=False)

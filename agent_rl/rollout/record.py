@@ -51,9 +51,7 @@ class GroupRecord:
             dict(self.nodes), dict(self.turns), tuple(self.episodes[s] for s in sorted(self.episodes))
         )
 
-    def context(
-        self, node_id: str, kind: str, token_ids: Int32, parent: str | None, at: int
-    ) -> Node:
+    def context(self, node_id: str, kind: str, token_ids: Int32, parent: str | None, at: int) -> Node:
         """Add tokens that the policy did not produce: a prompt or an observation."""
         node = Node(
             id=node_id,
@@ -152,4 +150,3 @@ def number_calls(message: Message, first: int) -> Message:
         return message
     calls = [{**call, "id": f"call_{first + i}"} for i, call in enumerate(message["tool_calls"])]
     return {**message, "tool_calls": calls}  # type: ignore[typeddict-item]
-

@@ -40,11 +40,10 @@ async def train(parts: Parts) -> dict[str, Report]:
             await judge(parts, done, f"step-{done}")
         if done % parts.config.checkpoint_every == 0 or done == parts.config.steps:
             save_checkpoint(parts, done)
-    reports = parts.store.evaluations()
-    if "after" not in {r["name"] for r in reports}:
+    if ("after", parts.config.steps) not in {(r["name"], r["step"]) for r in parts.store.evaluations()}:
         await judge(parts, parts.config.steps, "after")
     parts.store.set_status("finished")
-    return {r["name"]: Report(**_pass_at(r)) for r in parts.store.evaluations()}
+    return {r["name"]: Report.from_json(r["report"]) for r in parts.store.evaluations()}
 
 
 async def _step(parts: Parts, step: int) -> None:
@@ -95,9 +94,11 @@ async def _collect(parts: Parts, step: int) -> tuple[Collection, Forest]:
     return whole, whole.forest.select(e.id for e in whole.forest.episodes if e.group_id in groups)
 
 
-async def judge(parts: Parts, step: int, name: str) -> Report:
-    """Evaluate on the held-out tasks and record report and episodes."""
-    tasks, samples = parts.eval_tasks, parts.config.eval_samples
+async def judge(
+    parts: Parts, step: int, name: str, *, samples: int | None = None, temperature: float | None = None
+) -> Report:
+    """Evaluate on the held-out tasks and record report and episodes; the settings are the run's by default."""
+    tasks, samples = parts.eval_tasks, samples or parts.config.eval_samples
     parts.progress.phase(f"evaluate ({name})", len(tasks) * samples)
     report, forest = await evaluate(
         parts.collector,
@@ -105,7 +106,7 @@ async def judge(parts: Parts, step: int, name: str) -> Report:
         name=name,
         step=step,
         samples=samples,
-        temperature=parts.config.eval_temperature,
+        temperature=parts.config.eval_temperature if temperature is None else temperature,
         progress=lambda episode: parts.progress.advance(),
     )
     parts.store.save_forest(step, forest, "eval")
@@ -117,10 +118,3 @@ async def judge(parts: Parts, step: int, name: str) -> Report:
 
 async def _publish(parts: Parts) -> None:
     await parts.publisher.publish("main", parts.learner.version, parts.learner.weights())
-
-
-def _pass_at(row: dict[str, object]) -> dict[str, object]:
-    report = dict(row["report"])  # type: ignore[call-overload]
-    return {**report, "pass_at": {int(k): v for k, v in report["pass_at"].items()}}
-
-

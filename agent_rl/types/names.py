@@ -25,4 +25,6 @@ def resolve(setting: str, name: str, members: Mapping[str, Any]) -> Any:
     near = difflib.get_close_matches(name, members, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     choices = ", ".join(sorted(members))
-    raise ValueError(f"{setting} = {name!r} is not known.{hint} Choose one of {choices}, or package.module:Name.")
+    raise ValueError(
+        f"{setting} = {name!r} is not known.{hint} Choose one of {choices}, or package.module:Name."
+    )

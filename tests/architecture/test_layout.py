@@ -39,7 +39,9 @@ def test_every_folder_says_what_its_files_are():
     assert missing == []
 
 
-@pytest.mark.parametrize("package", ["sandbox", "tools", "envs", "agent_rl", "agent_rl.cli", "agent_rl.credit"])
+@pytest.mark.parametrize(
+    "package", ["sandbox", "tools", "envs", "agent_rl", "agent_rl.cli", "agent_rl.credit"]
+)
 def test_light_packages_load_no_gpu_stack(package):
     code = f"import sys, {package}; print([m for m in ('torch', 'transformers', 'vllm') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT)

@@ -23,9 +23,7 @@ def forest(turns_by_episode: list[int]) -> Forest:
                 nodes[observation] = Node(
                     id=observation, parent=action, at=2, kind="observation", token_ids=np.zeros(3, np.int32)
                 )
-            turns[f"{e}t{t}"] = Turn(
-                id=f"{e}t{t}", action=action, observation=None if last else observation
-            )
+            turns[f"{e}t{t}"] = Turn(id=f"{e}t{t}", action=action, observation=None if last else observation)
             ids.append(f"{e}t{t}")
             parent, at = observation, 3
         episodes.append(

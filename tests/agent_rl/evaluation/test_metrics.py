@@ -37,7 +37,13 @@ def test_the_clustered_interval_contains_the_mean_and_is_repeatable():
 
 def outcome(task: str, success: bool, fault: str | None = None) -> Outcome:
     return Outcome(
-        task_id=task, reward=float(success), success=success, turns=2, tool_calls=2, tool_errors=1, fault=fault
+        task_id=task,
+        reward=float(success),
+        success=success,
+        turns=2,
+        tool_calls=2,
+        tool_errors=1,
+        fault=fault,
     )
 
 
@@ -50,7 +56,9 @@ def test_a_fault_is_counted_apart_and_judged_by_nobody():
 
 
 def test_several_samples_a_task_give_pass_at_k():
-    report = summarise("x", [outcome("a", True), outcome("a", False), outcome("b", False), outcome("b", False)])
+    report = summarise(
+        "x", [outcome("a", True), outcome("a", False), outcome("b", False), outcome("b", False)]
+    )
     assert report.samples == 2
     assert report.success == 0.25
     assert report.pass_at == {1: 0.25, 2: 0.5}

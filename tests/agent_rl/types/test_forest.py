@@ -46,9 +46,7 @@ def test_merge_is_a_union_and_refuses_two_episodes_under_one_id():
     forest = small()
     both = merge([forest.select(["e0"]), forest.select(["e1"])])
     assert set(both.nodes) == set(forest.nodes)
-    other = Forest(
-        forest.nodes, forest.turns, (Episode(id="e0", task_id="other", group_id="g", sample=0),)
-    )
+    other = Forest(forest.nodes, forest.turns, (Episode(id="e0", task_id="other", group_id="g", sample=0),))
     with pytest.raises(ValueError, match="'e0' names two episodes"):
         merge([forest, other])
 

@@ -1,0 +1,101 @@
+"""Whole runs in one call: train, evaluate a run's weights, evaluate a scripted policy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_rl.build import build, find_policy
+from agent_rl.config import Config, ConfigError, load
+from agent_rl.evaluation import Report, evaluate_policy
+from agent_rl.trainer import Progress, Silent, judge, train
+from agent_rl.trainer.checkpoint import restore_latest
+from agent_rl.trainer.parts import Parts
+from agent_rl.types.seams import Sink
+from envs.registry import make, spec
+from envs.tasksets import load_jsonl
+from envs.types import Task
+
+
+def train_run(
+    config: Config, *, progress: Progress | None = None, sinks: Sequence[Sink] = ()
+) -> dict[str, Report]:
+    """Train, continuing the run that its folder may hold; returns its evaluations by name."""
+    parts = build(config, progress=progress, sinks=sinks)
+    return asyncio.run(_closing(parts, train(parts)))
+
+
+def evaluate_run(
+    run_dir: Path,
+    *,
+    tasks: int,
+    samples: int = 1,
+    temperature: float = 1.0,
+    progress: Progress | None = None,
+) -> Report:
+    """Evaluate the newest checkpoint of a run on held-out tasks and record the report in the run.
+
+    Raises:
+        ConfigError: the run has no checkpoint yet.
+    """
+    stored = load(run_dir / "config.toml")
+    config = stored.model_copy(update={"run_dir": str(run_dir)})
+    parts = build(config, progress=progress, held_out=tasks)
+    step = restore_latest(parts)
+    if step is None:
+        raise ConfigError(
+            f"{run_dir} has no checkpoint yet; train it first: agent-rl train {run_dir}/config.toml"
+        )
+
+    async def evaluate() -> Report:
+        await parts.publisher.publish("main", parts.learner.version, parts.learner.weights())
+        name = f"eval-{tasks}x{samples}-t{temperature:g}"
+        return await judge(parts, step, name, samples=samples, temperature=temperature)
+
+    return asyncio.run(_closing(parts, evaluate()))
+
+
+async def _closing(parts: Parts, work: Any) -> Any:
+    try:
+        return await work
+    finally:
+        await parts.engine.close()
+        parts.collector.close()
+        for sink in parts.sinks:
+            sink.close()
+        parts.store.close()
+
+
+def evaluate_scripted(
+    env_id: str,
+    policy: str,
+    *,
+    tasks: int,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    tasks_file: str = "",
+    progress: Progress | None = None,
+) -> Report:
+    """Evaluate a scripted policy of an environment on held-out tasks; needs no model.
+
+    Raises:
+        ConfigError: the policy does not exist, or the tasks file has no task.
+    """
+    progress = progress or Silent()
+    chosen = find_policy(env_id, policy)
+    work: list[Task]
+    if tasks_file:
+        found = load_jsonl(tasks_file, env_id)
+        for error in found.errors:
+            progress.say(f"{error.file}:{error.line}: {error.field}: {error.message}")
+        work = list(found.tasks)[:tasks]
+        if not work:
+            raise ConfigError(f"{tasks_file} has no valid task for {env_id}; mend the rows named above")
+    else:
+        work = spec(env_id).load().tasks("test", tasks, seed, **(options or {}))
+    progress.phase(f"evaluate {policy} on {env_id}", len(work))
+    return evaluate_policy(
+        lambda: make(env_id), chosen.make, work, name=policy, seed=seed, progress=lambda _: progress.advance()
+    )
