@@ -8,10 +8,10 @@ from agent_rl.credit.config import CreditConfig
 from agent_rl.types.seams import Estimator
 
 NAMES = {
-    "group": "agent_rl.credit.group:GroupEstimator",
-    "anchor": "agent_rl.credit.anchor:AnchorEstimator",
-    "tree": "agent_rl.credit.tree:TreeEstimator",
-    "demonstration": "agent_rl.credit.demonstration:DemonstrationEstimator",
+    "group": "agent_rl.credit.group:Group",
+    "anchor": "agent_rl.credit.anchor:Anchor",
+    "tree": "agent_rl.credit.tree:Tree",
+    "demonstration": "agent_rl.credit.demonstration:Demonstration",
 }
 """One line per estimator."""
 

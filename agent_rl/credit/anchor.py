@@ -11,7 +11,7 @@ from agent_rl.types import AnnotationName, Annotations, CreditRow, Credits, Epis
 from agent_rl.types.forest import Span
 
 
-class AnchorEstimator:
+class Anchor:
     """Episode term over the group plus `step_weight` times an anchor term over equal states.
 
     The anchor term of a turn is its discounted return relative to those of all turns of the group with the

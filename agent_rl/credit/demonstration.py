@@ -7,11 +7,11 @@ from agent_rl.credit.rows import training, uniform_rows
 from agent_rl.types import AnnotationName, Annotations, Credits, Forest
 
 
-class DemonstrationEstimator:
+class Demonstration:
     """Advantage 1 for every action token, whatever the reward: choose the episodes before."""
 
-    def __init__(self, config: CreditConfig) -> None:
-        self._config = config
+    def __init__(self, config: CreditConfig | None = None) -> None:
+        """No setting matters here; the parameter lets `credit.make` build every estimator alike."""
 
     @property
     def needs(self) -> frozenset[AnnotationName]:

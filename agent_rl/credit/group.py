@@ -12,7 +12,7 @@ from agent_rl.credit.rows import total_return, training, uniform_rows
 from agent_rl.types import AnnotationName, Annotations, Credits, Forest
 
 
-class GroupEstimator:
+class Group:
     """One advantage an episode, from the returns of its group."""
 
     def __init__(self, config: CreditConfig) -> None:

@@ -15,7 +15,7 @@ from agent_rl.credit.rows import action_spans, total_return, training, uniform_r
 from agent_rl.types import AnnotationName, Annotations, CreditRow, Credits, Episode, Forest
 
 
-class TreeEstimator:
+class Tree:
     """Credit by `config.rule`. The leaves of a tree are the episodes that branched from one another."""
 
     def __init__(self, config: CreditConfig) -> None:

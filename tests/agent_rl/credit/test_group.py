@@ -124,5 +124,5 @@ def test_discarded_turns_and_faulted_episodes_have_no_rows() -> None:
 def test_unknown_name_lists_the_choices_and_a_dotted_path_works() -> None:
     with pytest.raises(ValueError, match=r"group, anchor, tree, demonstration.*'grop'"):
         make(CreditConfig(name="grop"))
-    by_path = make(CreditConfig(name="agent_rl.credit.group:GroupEstimator"))
+    by_path = make(CreditConfig(name="agent_rl.credit.group:Group"))
     assert by_path.needs == frozenset()
