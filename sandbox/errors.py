@@ -1,11 +1,11 @@
 """Everything this layer raises.
 
-    SandboxError
-    ├── SandboxUnavailable   the backend cannot run on this machine, or cannot enforce what was required
-    ├── SandboxLost          the machinery around a sandbox is gone: a fault, retryable
-    ├── SandboxClosed        used after close: a programming error
-    ├── SandboxBusy          refused while a shell is open
-    └── SandboxPathError     a path that the host must not touch (also a ValueError)
+SandboxError
+├── SandboxUnavailable   the backend cannot run on this machine, or cannot enforce what was required
+├── SandboxLost          the machinery around a sandbox is gone: a fault, retryable
+├── SandboxClosed        used after close: a programming error
+├── SandboxBusy          refused while a shell is open
+└── SandboxPathError     a path that the host must not touch (also a ValueError)
 """
 
 from __future__ import annotations

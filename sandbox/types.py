@@ -61,7 +61,11 @@ class Output:
         """UTF-8 with replacement characters; the cut, if any, is marked."""
         head = self.head.decode("utf-8", "replace")
         tail = self.tail.decode("utf-8", "replace")
-        return f"{head}\n... [{self.truncated_bytes} bytes cut] ...\n{tail}" if self.truncated_bytes else head + tail
+        return (
+            f"{head}\n... [{self.truncated_bytes} bytes cut] ...\n{tail}"
+            if self.truncated_bytes
+            else head + tail
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,81 @@
+"""Where untrusted code runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sandbox.base import Sandbox, SandboxSnapshot, Shell
+from sandbox.errors import (
+    SandboxBusy,
+    SandboxClosed,
+    SandboxError,
+    SandboxLost,
+    SandboxPathError,
+    SandboxUnavailable,
+)
+from sandbox.types import CapabilityReport, ExecResult, Limits, Output, Reason, SandboxSpec, Usage
+
+__all__ = [
+    "CapabilityReport",
+    "ExecResult",
+    "Limits",
+    "Output",
+    "Reason",
+    "Sandbox",
+    "SandboxBusy",
+    "SandboxClosed",
+    "SandboxError",
+    "SandboxLost",
+    "SandboxPathError",
+    "SandboxSnapshot",
+    "SandboxSpec",
+    "SandboxUnavailable",
+    "Shell",
+    "Usage",
+    "capabilities",
+    "create",
+]
+
+
+class _Backend(NamedTuple):
+    create: Callable[[SandboxSpec], Sandbox]
+    capabilities: Callable[[], CapabilityReport]
+
+
+def _bubblewrap() -> _Backend:
+    from sandbox import setup  # here, so that importing the nouns stays cheap
+
+    return _Backend(setup.create, setup.capabilities)
+
+
+_BACKENDS: dict[str, Callable[[], _Backend]] = {"bubblewrap": _bubblewrap}
+
+
+def create(spec: SandboxSpec = SandboxSpec(), backend: str = "bubblewrap") -> Sandbox:
+    """Start a sandbox.
+
+    Raises:
+        SandboxUnavailable: the backend cannot run here, or cannot enforce what `spec.require` names.
+        SandboxPathError: `spec.files` has a path outside the workspace, or does not fit.
+        ValueError: no such backend, or a limit is not positive.
+    """
+    return _backend(backend).create(spec)
+
+
+def capabilities(backend: str = "bubblewrap") -> CapabilityReport:
+    """What a backend can enforce on this machine; nothing is enforced where it cannot run, and `missing` says why.
+
+    Raises:
+        ValueError: no such backend.
+    """
+    return _backend(backend).capabilities()
+
+
+def _backend(name: str) -> _Backend:
+    if name not in _BACKENDS:
+        near = difflib.get_close_matches(name, _BACKENDS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"no sandbox backend {name!r}{hint} Choices: {', '.join(sorted(_BACKENDS))}")
+    return _BACKENDS[name]()

@@ -1,0 +1,210 @@
+"""Memory and process totals through control groups, version 1 or 2, where one can be written.
+
+A process makes one group `agent-rl-<pid>-<start>` beneath its own, and in it one group a sandbox. Groups of dead
+processes are swept at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox import identity
+
+_PREFIX = "agent-rl-"
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroup:
+    """The groups of one sandbox; `memory` and `pids` are the same folder in version 2, None where unavailable."""
+
+    memory: Path | None
+    pids: Path | None
+    version: int
+
+    @property
+    def procs_files(self) -> list[str]:
+        """Files into which a process writes 0 to join."""
+        return [str(folder / "cgroup.procs") for folder in dict.fromkeys((self.memory, self.pids)) if folder]
+
+    def set_limits(self, *, memory_bytes: int, processes: int) -> None:
+        """Bound the group; swap is counted as memory where the kernel offers that.
+
+        Raises:
+            OSError: the kernel refuses a value.
+        """
+        if self.memory and self.version == 1:
+            (self.memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
+            with contextlib.suppress(OSError):
+                (self.memory / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
+        elif self.memory:
+            (self.memory / "memory.max").write_text(str(memory_bytes))
+            with contextlib.suppress(OSError):
+                (self.memory / "memory.swap.max").write_text("0")
+        if self.pids:
+            (self.pids / "pids.max").write_text(str(processes))
+
+    def oom_kills(self) -> int:
+        """How often the kernel killed for memory in this group."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        return _field(self.memory / name, "oom_kill") if self.memory else 0
+
+    def pids_refusals(self) -> int:
+        """How often a fork was refused in this group."""
+        return _field(self.pids / "pids.events", "max") if self.pids else 0
+
+    def reset_peak(self) -> None:
+        """Start a new measurement of the memory peak, where the kernel allows it."""
+        if self.memory:
+            name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+            with contextlib.suppress(OSError):
+                (self.memory / name).write_text("0")
+
+    def peak_bytes(self) -> int:
+        """Highest memory use since `reset_peak`, files in tmpfs included; 0 where it is not measured."""
+        if not self.memory:
+            return 0
+        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        try:
+            return int((self.memory / name).read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def members(self) -> list[int]:
+        """Pids in the group now."""
+        for folder in (self.pids, self.memory):
+            if folder:
+                with contextlib.suppress(OSError):
+                    return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
+        return []
+
+    def remove(self) -> None:
+        """Remove the group once its last process is reaped; waits for that up to 2 s."""
+        for folder in dict.fromkeys((self.memory, self.pids)):
+            if folder:
+                _remove(folder)
+
+
+class Cgroups:
+    """Where this process may make groups.
+
+    `missing` says for `memory` and `pids` why they cannot be used.
+    """
+
+    def __init__(self) -> None:
+        self.missing: dict[str, str] = {}
+        self._parents: dict[str, Path] = {}
+        self.version = 2 if _has_v2_controllers() else 1
+        for controller in ("memory", "pids"):
+            try:
+                self._parents[controller] = self._parent(controller)
+            except OSError as error:
+                self.missing[controller] = f"no writable {controller} cgroup: {error}"
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is any group to make."""
+        return bool(self._parents)
+
+    def make(self, name: str) -> Cgroup:
+        """A new, unbounded group called `name`.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+        folders: dict[str, Path] = {}
+        for controller, parent in self._parents.items():
+            folder = parent / name
+            folder.mkdir(exist_ok=self.version == 2 and folder in folders.values())
+            folders[controller] = folder
+        return Cgroup(folders.get("memory"), folders.get("pids"), self.version)
+
+    def close(self) -> None:
+        """Remove this process's own group."""
+        for folder in dict.fromkeys(self._parents.values()):
+            _remove(folder)
+
+    def _parent(self, controller: str) -> Path:
+        own = _own_folder(controller if self.version == 1 else "")
+        tried: OSError | None = None
+        for base in (own,) if self.version == 1 else (own, own.parent):
+            try:
+                if self.version == 2:
+                    _delegate(base, controller)
+                _sweep(base)
+                folder = base / f"{_PREFIX}{identity.own_name()}"
+                folder.mkdir(exist_ok=True)
+                if self.version == 2:
+                    _delegate(folder, controller)
+                if not os.access(folder / "cgroup.procs", os.W_OK):
+                    raise OSError(f"{folder}/cgroup.procs cannot be written")
+                return folder
+            except OSError as error:
+                tried = tried or error
+        raise tried or OSError("not found")
+
+
+def _has_v2_controllers() -> bool:
+    try:
+        return "memory" in (_own_folder("") / "cgroup.controllers").read_text().split()
+    except OSError:
+        return False
+
+
+def _own_folder(controller: str) -> Path:
+    """This process's folder in the hierarchy of a version 1 controller, or of version 2 when it is empty."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        if controller in names.split(",") if controller else not names:
+            break
+    else:
+        raise OSError(f"this process is in no {controller or 'version 2'} cgroup")
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        left, _, right = line.partition(" - ")
+        fields, (kind, _, options) = left.split(), right.split(None, 2)
+        matches = kind == "cgroup" and controller in options.split(",") if controller else kind == "cgroup2"
+        root = fields[3]
+        if matches and (path == root or root == "/" or path.startswith(root + "/")):
+            return Path(fields[4]) / os.path.relpath(path, root)
+    raise OSError(f"the {controller or 'version 2'} cgroup hierarchy is not mounted")
+
+
+def _delegate(folder: Path, controller: str) -> None:
+    control = folder / "cgroup.subtree_control"
+    if controller not in control.read_text().split():
+        control.write_text(f"+{controller}")
+
+
+def _sweep(base: Path) -> None:
+    for folder in base.glob(f"{_PREFIX}*"):
+        if not identity.is_alive(folder.name.removeprefix(_PREFIX)):
+            with contextlib.suppress(OSError):
+                for inner in folder.iterdir():
+                    if inner.is_dir():
+                        inner.rmdir()
+                folder.rmdir()
+
+
+def _remove(folder: Path) -> None:
+    for _ in range(200):
+        try:
+            folder.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.01)
+
+
+def _field(path: Path, name: str) -> int:
+    try:
+        for line in path.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    except OSError:
+        pass
+    return 0

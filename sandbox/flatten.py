@@ -1,0 +1,101 @@
+"""Copying a stack of layers into a single one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import ExitStack
+
+from sandbox import files
+from sandbox.errors import SandboxPathError
+
+_MODE = 0o7777
+
+
+def flatten(roots: list[int], target: int, uid: int | None) -> None:
+    """Copy what a merged view shows into the empty folder `target`.
+
+    Modes, times, links (as links) and named pipes are kept; sockets are left out; a file with several hard links
+    becomes several files; holes stay holes.
+
+    Raises:
+        SandboxPathError: it nests deeper than `files.MAX_DEPTH`, or does not fit.
+    """
+    try:
+        _copy_folder(tuple(roots), target, uid, 0)
+    except OSError as error:
+        raise SandboxPathError(f"the workspace cannot be copied: {error.strerror or error}") from error
+
+
+def _copy_folder(folders: tuple[int, ...], target: int, uid: int | None, depth: int) -> None:
+    if depth > files.MAX_DEPTH:
+        raise SandboxPathError(
+            f"the workspace nests deeper than {files.MAX_DEPTH} folders; it cannot be copied"
+        )
+    names = dict.fromkeys(name for folder in folders for name in sorted(os.listdir(folder)))
+    for name in names:
+        with ExitStack() as opened:
+            entry = files.find(opened, folders, name)
+            if entry is not None:
+                _copy_entry(opened, entry, name, target, uid, depth)
+    status = os.fstat(folders[0])
+    os.fchmod(target, stat.S_IMODE(status.st_mode) & _MODE)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _copy_entry(
+    opened: ExitStack, entry: files.Entry, name: str, target: int, uid: int | None, depth: int
+) -> None:
+    mode = entry.status.st_mode
+    times = (entry.status.st_atime_ns, entry.status.st_mtime_ns)
+    if entry.folders:
+        os.mkdir(name, 0o700, dir_fd=target)
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
+        opened.callback(os.close, fd)
+        _copy_folder(entry.folders, fd, uid, depth + 1)
+        if uid is not None:
+            os.fchown(fd, uid, uid)
+        return
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(name, dir_fd=entry.holder), name, dir_fd=target)
+    elif stat.S_ISREG(mode):
+        _copy_file(opened, entry, name, target)
+    elif stat.S_ISFIFO(mode):
+        os.mkfifo(name, 0o600, dir_fd=target)
+    else:
+        return
+    if uid is not None:
+        os.chown(name, uid, uid, dir_fd=target, follow_symlinks=False)
+    if not stat.S_ISLNK(mode):
+        os.chmod(name, stat.S_IMODE(mode) & _MODE, dir_fd=target)
+    os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
+
+
+def _copy_file(opened: ExitStack, entry: files.Entry, name: str, target: int) -> None:
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    source = os.open(name, os.O_RDONLY | flags, dir_fd=entry.holder)
+    opened.callback(os.close, source)
+    size = os.fstat(source).st_size
+    copy = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600, dir_fd=target)
+    opened.callback(os.close, copy)
+    os.ftruncate(copy, size)
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+            end = os.lseek(source, at, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole follows
+                return
+            raise
+        os.lseek(source, at, os.SEEK_SET)
+        os.lseek(copy, at, os.SEEK_SET)
+        while at < end:
+            chunk = os.read(source, min(1 << 20, end - at))
+            if not chunk:
+                return
+            at += len(chunk)
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[os.write(copy, rest) :]

@@ -1,0 +1,169 @@
+"""Workspace storage: layers, each on a bounded tmpfs of its own where the launcher can mount one.
+
+A workspace is one writable layer over a stack of frozen ones. To freeze it, the writable layer joins the stack and a
+new one takes its place: for the parent as for the child of a fork, because a folder must not be written by one
+overlay while another reads it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sandbox.machine import Machine
+
+_FLOOR_BYTES = 64 * 1024
+_numbers = itertools.count(1)
+
+
+class Layer:
+    """One folder tree, counted by its users and removed with the last of them.
+
+    `files` is the tree; `work` is the scratch folder that overlayfs wants beside a writable layer.
+    """
+
+    def __init__(self, machine: Machine, uid: int | None, size_bytes: int) -> None:
+        self._machine, self._users, self._lock = machine, 1, threading.Lock()
+        self._name = f"{next(_numbers):x}"
+        self._path = os.path.join(machine.base, self._name)
+        self.files, self.work = os.path.join(self._path, "u"), os.path.join(self._path, "w")
+        self.size_bytes = max(size_bytes, _FLOOR_BYTES)
+        machine.launcher.call(lambda: self._make(uid))
+
+    def open(self) -> int:
+        """A descriptor of the tree's root, usable in every thread."""
+        return os.open(
+            f"{self._name}/u", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._machine.base_fd
+        )
+
+    def used_bytes(self) -> int:
+        """Bytes taken, by whole pages; 0 where layers are not bounded."""
+        if not self._machine.bounded_layers:
+            return 0
+        fd = self.open()
+        try:
+            stat = os.fstatvfs(fd)
+        finally:
+            os.close(fd)
+        return (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+
+    def is_empty(self) -> bool:
+        """Whether nothing was written since it was made."""
+        fd = self.open()
+        try:
+            with os.scandir(fd) as entries:
+                return next(entries, None) is None
+        finally:
+            os.close(fd)
+
+    def acquire(self) -> Layer:
+        """Count one more user."""
+        with self._lock:
+            self._users += 1
+        return self
+
+    def release(self) -> None:
+        """Count one user less; the last one removes the files."""
+        with self._lock:
+            self._users -= 1
+            last = self._users == 0
+        if last:
+            self._machine.launcher.call(self._remove)
+
+    def _make(self, uid: int | None) -> None:
+        os.mkdir(self._path, 0o711)
+        os.chmod(self._path, 0o711)
+        if self._machine.bounded_layers:
+            self._machine.launcher.mount_tmpfs(
+                self._path, size_bytes=self.size_bytes, inodes=1024 + self.size_bytes // 4096, mode=0o711
+            )
+        for path in (self.files, self.work):
+            os.mkdir(path, 0o755)
+            os.chmod(path, 0o755)
+            if uid is not None:
+                os.chown(path, uid, uid)
+
+    def _remove(self) -> None:
+        if self._machine.bounded_layers:
+            self._machine.launcher.unmount(self._path)
+            os.rmdir(self._path)
+            return
+        # The programs of coreutils cope with any depth of folders, shutil.rmtree does not.
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run(
+                [*command, "--", self._path],
+                env={"PATH": "/usr/bin:/bin"},
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
+
+
+class Stack:
+    """A writable layer over frozen ones (`frozen[0]` is the nearest); it owns one use of each."""
+
+    def __init__(
+        self, machine: Machine, uid: int | None, size_bytes: int, frozen: tuple[Layer, ...] = ()
+    ) -> None:
+        self._machine, self._uid, self._size_bytes = machine, uid, size_bytes
+        self.frozen = tuple(layer.acquire() for layer in frozen)
+        self.upper = self._new_upper()
+
+    def open(self) -> list[int]:
+        """Descriptors of all roots, the writable one first; the caller closes them."""
+        opened: list[int] = []
+        try:
+            for layer in (self.upper, *self.frozen):
+                opened.append(layer.open())
+        except BaseException:
+            for fd in opened:
+                os.close(fd)
+            raise
+        return opened
+
+    def freeze(self) -> tuple[Layer, ...]:
+        """All files as frozen layers, each acquired for the caller; writing goes on in a new layer."""
+        if not self.upper.is_empty():
+            self.frozen = (self.upper, *self.frozen)
+            self.upper = self._new_upper()
+        return tuple(layer.acquire() for layer in self.frozen)
+
+    def replace(self, upper: Layer) -> None:
+        """Take a layer that holds everything, and drop the present ones."""
+        old = (self.upper, *self.frozen)
+        self.upper, self.frozen = upper, ()
+        for layer in old:
+            layer.release()
+
+    def blank(self) -> Layer:
+        """An empty layer of the full size, for `replace`."""
+        return Layer(self._machine, self._uid, self._size_bytes)
+
+    def is_deep(self) -> bool:
+        """Whether it should be flattened before more is stacked on it.
+
+        A mount's option string is limited to a page, and what frozen layers take is lost to the writable one.
+        """
+        if len(self.frozen) > (self._machine.max_layers if self._machine.overlay else 0):
+            return True
+        return sum(layer.used_bytes() for layer in self.frozen) > self._size_bytes // 2
+
+    def mount_arguments(self) -> list[str]:
+        """The bubblewrap arguments that show it as `/workspace`."""
+        if not self.frozen:
+            return ["--bind", self.upper.files, "/workspace"]
+        sources = [word for layer in reversed(self.frozen) for word in ("--overlay-src", layer.files)]
+        return [*sources, "--overlay", self.upper.files, self.upper.work, "/workspace"]
+
+    def close(self) -> None:
+        """Give up all layers."""
+        for layer in (self.upper, *self.frozen):
+            layer.release()
+        self.frozen = ()
+
+    def _new_upper(self) -> Layer:
+        taken = sum(layer.used_bytes() for layer in self.frozen)
+        return Layer(self._machine, self._uid, self._size_bytes - taken)

@@ -1,0 +1,234 @@
+"""One running bubblewrap, seen from outside: its pids, its pipes, how it is killed and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.errors import SandboxLost
+from sandbox.types import Reason
+
+_DEATH_S = 10.0  # how long a killed tree may take; only a task stuck in the kernel takes longer
+_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a launch ended, by what bubblewrap reported on its own pipe.
+
+    `exit_code` is None when the program never ran or was killed with everything else.
+    """
+
+    exit_code: int | None
+    cpu_s: float
+
+
+@dataclass(slots=True)
+class Pipes:
+    """This side's ends; `stdin` is None when the program reads from /dev/null."""
+
+    stdin: int | None
+    stdout: int
+    stderr: int
+    status: int
+    extra: list[int] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Close what is still open."""
+        for fd in (self.stdin, self.stdout, self.stderr, self.status, *self.extra):
+            if fd is not None:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+        self.stdin, self.extra = None, []
+
+
+class Process:
+    """A launched bubblewrap. `kill` may be called from any thread, the rest from the one that supervises."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], pipes: Pipes) -> None:
+        self.pipes, self.pid = pipes, popen.pid
+        self.exited = os.pidfd_open(popen.pid)
+        self.kill_reason: Reason | None = None
+        self.init_pid: int | None = None
+        self.status_closed = False
+        self._popen, self._init = popen, -1
+        self._exit_code: int | None = None
+        self._status = b""
+        self._lock = threading.Lock()
+        self._finished = False
+        self._killed_at = 0.0
+
+    def take_status(self) -> None:
+        """Read what bubblewrap reports: the pid of the sandbox's init, and later the program's exit code."""
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(self.pipes.status, 4096):
+                self._status += chunk
+            self.status_closed = True
+        *lines, self._status = self._status.split(b"\n")
+        for line in lines:
+            report = json.loads(line)
+            self._exit_code = report.get("exit-code", self._exit_code)
+            if "child-pid" in report:
+                self._watch_init(report["child-pid"])
+
+    def kill(self, reason: Reason) -> None:
+        """Kill everything in the sandbox; the first reason given stays."""
+        with self._lock:
+            if self._finished or self.kill_reason is not None:
+                return
+            self.kill_reason, self._killed_at = reason, time.monotonic()
+            # Until its init is known, bubblewrap is still setting up and would leave a half-made child behind:
+            # the kill follows in `_watch_init`, or in `wait` after a grace period.
+            self._kill_init()
+
+    def wait(self) -> End:
+        """Wait until nothing of it is left, killing what the program left running, and close its side channels.
+
+        Raises:
+            SandboxLost: something survives SIGKILL.
+        """
+        try:
+            self._wait_outer()
+            self.take_status()
+            if self._init >= 0:
+                self._kill_init()
+                if not _ready(self._init, _DEATH_S):
+                    raise SandboxLost(f"processes of the sandbox (init {self.init_pid}) survive SIGKILL")
+        finally:
+            cpu_s = self._reap()
+            with self._lock:
+                self._finished = True
+                for fd in (self.exited, self._init):
+                    if fd >= 0:
+                        os.close(fd)
+                self.exited = self._init = -1
+        return End(self._exit_code, cpu_s)
+
+    def overdue(self) -> bool:
+        """Whether a kill was asked for so long ago that bubblewrap itself must be killed."""
+        return self.kill_reason is not None and time.monotonic() - self._killed_at > _GRACE_S
+
+    def _wait_outer(self) -> None:
+        for _ in range(3):
+            if _ready(self.exited, _GRACE_S if self.kill_reason else _DEATH_S):
+                return
+            self.take_status()
+            signal.pidfd_send_signal(self.exited, signal.SIGKILL)
+        raise SandboxLost(f"bubblewrap (pid {self.pid}) survives SIGKILL")
+
+    def _reap(self) -> float:
+        try:
+            _, status, usage = os.wait4(self.pid, os.WNOHANG)
+        except ChildProcessError:  # another part of the harness reaps all children
+            self._popen.returncode = 0
+            return 0.0
+        self._popen.returncode = os.waitstatus_to_exitcode(status)
+        return usage.ru_utime + usage.ru_stime
+
+    def _watch_init(self, pid: int) -> None:
+        with self._lock:
+            try:
+                self._init = os.pidfd_open(pid)
+            except ProcessLookupError:  # it came and went, and everything in its pid namespace with it
+                return
+            if not _is_inner_init(pid):
+                os.close(self._init)
+                self._init = -1
+                return
+            self.init_pid = pid
+            if self.kill_reason is not None:
+                self._kill_init()
+
+    def _kill_init(self) -> None:
+        if self._init >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+
+
+def spawn(
+    command: Callable[[int], Sequence[str]],
+    *,
+    folder: str,
+    arguments: Callable[[int, int], bytes],
+    seccomp: bytes | None,
+    with_stdin: bool,
+    extra: Sequence[int] = (),
+) -> Process:
+    """Start bubblewrap; call it in the launcher's thread.
+
+    Args:
+        command: From the descriptor of the argument list to the command line.
+        folder: Working directory, which holds `bwrap`.
+        arguments: From the descriptors of the status pipe and of the filter (-1: none) to the argument list.
+        seccomp: The filter.
+        with_stdin: Whether to open a pipe to its standard input.
+        extra: Descriptors that the program inherits.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+    with ExitStack() as theirs, ExitStack() as ours:
+        out, out_w = _pipe(ours, theirs)
+        err, err_w = _pipe(ours, theirs)
+        status, status_w = _pipe(ours, theirs)
+        stdin, stdin_w = (subprocess.DEVNULL, None) if not with_stdin else _pipe(theirs, ours)
+        filter_fd = _memory_file(theirs, seccomp) if seccomp is not None else -1
+        list_fd = _memory_file(theirs, arguments(status_w, filter_fd))
+        popen = subprocess.Popen(
+            command(list_fd),
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "LANG": "C"},
+            stdin=stdin,
+            stdout=out_w,
+            stderr=err_w,
+            pass_fds=[fd for fd in (status_w, filter_fd, list_fd, *extra) if fd >= 0],
+            start_new_session=True,
+            umask=0o022,
+        )
+        ours.pop_all()
+        for fd in (out, err, status, stdin_w):
+            if fd is not None:
+                os.set_blocking(fd, False)
+        return Process(popen, Pipes(stdin_w, out, err, status))
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    read, write = os.pipe2(os.O_CLOEXEC)
+    reader.callback(os.close, read)
+    writer.callback(os.close, write)
+    return read, write
+
+
+def _memory_file(stack: ExitStack, data: bytes) -> int:
+    fd = os.memfd_create("sandbox")
+    stack.callback(os.close, fd)
+    with open(fd, "wb", buffering=0, closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _ready(fd: int, timeout_s: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))
+
+
+def _is_inner_init(pid: int) -> bool:
+    """Whether a pid is still what bubblewrap meant by it: the first process of a pid namespace below this one."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    numbers = next((line.split()[1:] for line in text.splitlines() if line.startswith("NSpid:")), [])
+    return len(numbers) >= 2 and numbers[-1] == "1"

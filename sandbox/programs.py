@@ -1,0 +1,170 @@
+"""Launching programs in one sandbox, and making sure that none is left."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from sandbox import files, launch
+from sandbox.cgroups import Cgroup
+from sandbox.conclude import Counters, conclude
+from sandbox.errors import SandboxClosed, SandboxLost
+from sandbox.family import Family
+from sandbox.machine import Machine
+from sandbox.process import End, Process, spawn
+from sandbox.pump import Pump
+from sandbox.types import ExecResult, SandboxSpec
+
+
+class Programs:
+    """All launches of one sandbox. `stop` may be called from any thread."""
+
+    def __init__(self, machine: Machine, spec: SandboxSpec, family: Family) -> None:
+        self._machine, self._spec, self._family = machine, spec, family
+        self.limits = spec.limits
+        self.cgroup: Cgroup | None = None
+        self._running: set[Process] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def start(
+        self,
+        argv: Sequence[str],
+        workspace: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str = ".",
+        with_stdin: bool = False,
+        extra: Sequence[int] = (),
+    ) -> Process:
+        """Launch a program and return at once; the caller supervises it and calls `end`.
+
+        Args:
+            argv: The program and its arguments.
+            workspace: Arguments that mount the workspace.
+            env: Added to the environment of the spec.
+            cwd: Relative to the workspace.
+            with_stdin: Whether it gets a pipe for its standard input.
+            extra: Descriptors that it inherits.
+
+        Raises:
+            SandboxClosed: `stop` was called.
+            SandboxLost: the launch failed.
+            ValueError: see `sandbox.base.Sandbox.exec`.
+        """
+        words = _checked(argv)
+        folder = "/".join(files.components(cwd))
+        machine, before = self._machine, self._host_command()
+        environment = {**self._spec.env, **(env or {})}
+
+        def arguments(status_fd: int, seccomp_fd: int) -> bytes:
+            return launch.arguments(
+                etc=machine.etc,
+                limits=self.limits,
+                workspace=workspace,
+                cwd=folder,
+                env=environment,
+                status_fd=status_fd,
+                seccomp_fd=seccomp_fd,
+            )
+
+        def go() -> Process:
+            process = spawn(
+                lambda list_fd: [*before, "./bwrap", "--args", str(list_fd), "--", *words],
+                folder=machine.bin,
+                arguments=arguments,
+                seccomp=machine.seccomp,
+                with_stdin=with_stdin,
+                extra=extra,
+            )
+            with self._lock:  # here, so that an interrupt of the waiting thread cannot lose it
+                self._running.add(process)
+            return process
+
+        process = self._launch(go)
+        if self._stopped:
+            process.kill("killed")
+        return process
+
+    def run(
+        self,
+        argv: Sequence[str],
+        workspace: Sequence[str],
+        *,
+        stdin: bytes,
+        env: Mapping[str, str] | None,
+        cwd: str,
+        timeout_s: float | None,
+    ) -> ExecResult:
+        """Launch a program and see it to its end.
+
+        Raises:
+            As `start` and `conclude`.
+        """
+        started, counters = time.monotonic(), Counters.start(self.cgroup)
+        process = self.start(argv, workspace, env=env, cwd=cwd, with_stdin=bool(stdin))
+        pump = Pump(process, self.limits, stdin)
+        try:
+            pump.run(self.limits.timeout_s if timeout_s is None else timeout_s)
+        except BaseException:
+            process.kill("killed")
+            raise
+        finally:
+            end = self.end(process, pump)
+        return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, cwd)
+
+    def end(self, process: Process, pump: Pump | None = None) -> End:
+        """Wait until nothing of a launch is left and take its last output.
+
+        Raises:
+            SandboxLost: something survives SIGKILL.
+        """
+        try:
+            end = process.wait()
+            if pump is not None:
+                pump.drain()
+            return end
+        finally:
+            with self._lock:
+                self._running.discard(process)
+            process.pipes.close()
+
+    def stop(self) -> None:
+        """Kill everything, and refuse what comes."""
+        self._stopped = True
+        with self._lock:
+            running = list(self._running)
+        for process in running:
+            process.kill("killed")
+
+    def _launch(self, go: Callable[[], Process]) -> Process:
+        if self._stopped:
+            raise SandboxClosed("the sandbox was closed; create another")
+        try:
+            return self._machine.launcher.call(go)
+        except OSError as error:
+            if error.errno == errno.E2BIG:
+                raise ValueError(
+                    "argv is too long for the kernel; pass large data by stdin or a file"
+                ) from error
+            raise SandboxLost(f"the sandbox cannot be launched: {error}") from error
+
+    def _host_command(self) -> list[str]:
+        machine, group = self._machine, self.cgroup
+        return launch.host_command(
+            machine.tools,
+            self.limits,
+            uid=self._family.uid,
+            cgroup_files=group.procs_files if group else (),
+            address_space=group is None or group.memory is None,
+            processes=None if group and group.pids else self._family.process_bound(self.limits.processes),
+        )
+
+
+def _checked(argv: Sequence[str]) -> list[str]:
+    words = [] if isinstance(argv, str) else list(argv)
+    if not words or not words[0] or any("\0" in word for word in words):
+        raise ValueError(f"argv must be a non-empty list of strings without NUL bytes, not {argv!r}")
+    return words

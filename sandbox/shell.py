@@ -1,0 +1,123 @@
+"""A stateful bash in a sandbox.
+
+Bash reads its script from standard input: one line evaluates the command, with neither that input nor the notice
+pipe open, and the next writes a token, drawn anew for each command, and the exit code to the notice pipe. What the
+command prints is on other pipes, so it cannot pass for the end of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from sandbox.conclude import Counters, conclude, exit_code
+from sandbox.errors import SandboxClosed
+from sandbox.process import Process
+from sandbox.programs import Programs
+from sandbox.pump import Pump
+from sandbox.types import ExecResult
+
+_BASH = ("/bin/bash", "--norc", "--noprofile", "-s")
+
+
+class BubblewrapShell:
+    """See `sandbox.base.Shell`. A command that ends the shell (`exit`, `set -e`) gives its exit code as the result.
+
+    Jobs in the background live on between commands, until the shell is closed or a command outlasts its limit.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        workspace: Callable[[], Sequence[str]],
+        closed: Callable[[BubblewrapShell], None],
+    ) -> None:
+        self._programs, self._workspace, self._on_close = programs, workspace, closed
+        self._lock = threading.Lock()
+        self._process: Process | None = None
+        self._notice = (-1, -1)  # our end, and the number that it has in the shell
+        self._closed = False
+        self._start()
+
+    def run(self, command: str, *, timeout_s: float | None = None) -> ExecResult:
+        """Run one command; after a limit struck, the next command starts in a fresh shell.
+
+        Raises:
+            SandboxClosed: the shell or its sandbox was closed.
+            SandboxLost: the shell cannot be started again.
+            ValueError: the command contains a NUL byte.
+        """
+        if "\0" in command:
+            raise ValueError("a command cannot contain a NUL byte; write it without")
+        with self._lock:
+            if self._closed:
+                raise SandboxClosed("the shell was closed; open another")
+            process = self._process or self._start()
+            token = secrets.token_hex(16)
+            try:
+                return self._run(process, token, self._script(command, token), timeout_s)
+            except BaseException:
+                self._end()
+                raise
+
+    def close(self) -> None:
+        """Kill the shell and all that it started."""
+        process = self._process
+        if process is not None:
+            process.kill("killed")
+        with self._lock:
+            self._closed = True
+            self._end()
+        self._on_close(self)
+
+    def _script(self, command: str, token: str) -> bytes:
+        number = self._notice[1]
+        text = f"builtin eval -- {shlex.quote(command)} </dev/null {number}>&-\n"
+        text += f"builtin printf '%s %d\\n' {token} $? >&{number}\n"
+        return os.fsencode(text)
+
+    def _run(self, process: Process, token: str, script: bytes, timeout_s: float | None) -> ExecResult:
+        limits, started = self._programs.limits, time.monotonic()
+        counters = Counters.start(self._programs.cgroup)
+        pump = Pump(process, limits, script, self._notice[0])
+        pattern = re.compile(rb"^%b (\d+)\n" % token.encode(), re.MULTILINE)
+        ended = pump.run(timeout_s or limits.timeout_s, lambda: pattern.search(pump.noticed) is not None)
+        match = pattern.search(pump.noticed)
+        if ended or match is None:
+            self._process = None
+            end = self._programs.end(process, pump)
+            return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, ".")
+        pump.drain()
+        return ExecResult(
+            exit_code=exit_code(int(match[1])),
+            stdout=pump.stdout.output(),
+            stderr=pump.stderr.output(),
+            reason=counters.reason(),
+            usage=counters.usage(time.monotonic() - started, 0.0),
+        )
+
+    def _start(self) -> Process:
+        ours, theirs = os.pipe2(os.O_CLOEXEC)
+        try:
+            os.set_blocking(ours, False)
+            self._process = self._programs.start(_BASH, self._workspace(), with_stdin=True, extra=(theirs,))
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        self._process.pipes.extra.append(ours)
+        self._notice = (ours, theirs)
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill("killed")
+        self._programs.end(process)
