@@ -1,0 +1,1 @@
+"""`sql-v1`: answer questions about generated SQLite databases."""

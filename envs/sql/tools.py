@@ -1,0 +1,73 @@
+"""What the agent's tools show: tables, columns, rows and errors as short text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+from envs.sql.queries import Failed, Row, Rows, Value
+from tools.errors import ToolError
+
+Tables = Sequence[dict[str, Any]]
+"""The `tables` of a world spec."""
+
+
+def list_text(tables: Tables) -> str:
+    """The names of all tables: `orders, clients`."""
+    return ", ".join(table["name"] for table in tables)
+
+
+def describe_text(tables: Tables, name: str) -> str:
+    """The columns of one table: `id int, place text, client_id int -> clients.id`.
+
+    Raises:
+        ToolError: there is no such table.
+    """
+    wanted = name.strip().strip('"`[]').lower()
+    for table in tables:
+        if table["name"].lower() == wanted:
+            return ", ".join(_column_text(*column) for column in table["columns"])
+    near = difflib.get_close_matches(wanted[:80], [table["name"] for table in tables], n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ToolError(f"no table {name[:80]!r}{hint} tables: {list_text(tables)}")
+
+
+def _column_text(name: str, kind: str, references: str | None = None) -> str:
+    return f"{name} {kind}" if references is None else f"{name} {kind} -> {references}"
+
+
+def rows_text(result: Rows) -> str:
+    """A header and one line a row, cells parted by `|`; NULL is `NULL`, rows left out are counted."""
+    lines = [row_text(result.columns), *map(row_text, result.rows)]
+    if not result.rows:
+        lines.append("(no rows)")
+    if result.left_out:
+        lines.append(f"({result.left_out} more rows)")
+    return "\n".join(lines)
+
+
+def row_text(row: Row) -> str:
+    """One line; a `|` or line break inside a cell is written with a backslash."""
+    return "|".join(_cell_text(value) for value in row)
+
+
+def _cell_text(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, str):
+        return value.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "\\n").replace("\r", "\\r")
+    return repr(value)
+
+
+def failure_text(failed: Failed, time_s: float) -> str:
+    """Why a query gave no rows, for the model."""
+    if failed.kind == "time":
+        return f"query took longer than {time_s:g} s"
+    if failed.kind == "memory":
+        return "query used too much memory"
+    if failed.message in ("not authorized", "authorization denied"):
+        return "only SELECT statements are allowed"
+    return failed.message
