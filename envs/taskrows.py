@@ -41,7 +41,7 @@ class TaskFile:
     errors: tuple[RowError, ...]
 
 
-class _BadRow(Exception):
+class _BadRow(ValueError):
     """A row that cannot be a task; carries the field."""
 
     def __init__(self, field: str, message: str) -> None:
@@ -61,6 +61,15 @@ def task_row(task: Task) -> dict[str, Any]:
         "seed": task.seed,
         "metadata": dict(task.metadata),
     }
+
+
+def read_row(row: dict[str, Any]) -> Task:
+    """The task of one row that `task_row` wrote.
+
+    Raises:
+        ValueError: the row is no task.
+    """
+    return _task(row, None, lambda *_: "")
 
 
 def read_rows(path: Path, env: str | None, max_line_bytes: int, name: Callable[..., str]) -> TaskFile:

@@ -1,0 +1,58 @@
+"""What a check found: one case a rule, in JSON and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Status = Literal["pass", "fail", "unenforceable"]
+
+
+class Broken(Exception):
+    """A rule does not hold; the message says what was expected and what was found."""
+
+
+class Unenforceable(Exception):
+    """A rule cannot be tried here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One rule tried on one environment; `reason` is empty when it passed."""
+
+    name: str
+    status: Status
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """Every case of one target."""
+
+    target: str
+    cases: tuple[Case, ...]
+    essential: frozenset[str] = frozenset()
+    """Rules that must have passed: an environment that could not be tried at all has not passed."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether no rule failed and the essential ones were tried."""
+        tried = {case.name for case in self.cases if case.status == "pass"}
+        return all(case.status != "fail" for case in self.cases) and self.essential <= tried
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"target", "passed", "cases": [{"name", "status", "reason"}]}`."""
+        cases = [{"name": c.name, "status": c.status, "reason": c.reason} for c in self.cases]
+        return {"target": self.target, "passed": self.passed, "cases": cases}
+
+    def text(self) -> str:
+        """A plain table with one line a case and a last line that counts them."""
+        names = max((len(c.name) for c in self.cases), default=0)
+        lines = [f"{c.status:<13}  {c.name:<{names}}  {c.reason}".rstrip() for c in self.cases]
+        failed = sum(c.status == "fail" for c in self.cases)
+        open_ = sum(c.status == "unenforceable" for c in self.cases)
+        verdict = "passed" if self.passed else "did not pass"
+        lines.append(
+            f"{self.target} {verdict}: {len(self.cases)} cases, {failed} failed, {open_} unenforceable"
+        )
+        return "\n".join(lines)

@@ -1,0 +1,50 @@
+"""The rule about what stays behind."""
+
+from __future__ import annotations
+
+from envs.base import Env
+from envs.checker.leaks import can_look, look, look_until_clean, private_folder
+from envs.checker.report import Broken, Unenforceable
+from envs.checker.subject import Subject
+from envs.policies import PolicySpec
+from envs.types import Task
+
+RESETS_PER_ENV = 10
+WARM_UP = 2 * RESETS_PER_ENV
+"""Resets before the first look: what the environment keeps for all of its instances may start."""
+
+
+def nothing_left_behind(subject: Subject) -> None:
+    """Many resets, some with a fork, leave no process, mount, temporary file or descriptor behind.
+
+    Temporary files are looked for where `tempfile` and TMPDIR point to.
+    """
+    if not can_look():
+        raise Unenforceable("this machine has no /proc to see processes, mounts and descriptors in")
+    tasks, gold = subject.tasks(), subject.policy("gold")
+    with private_folder() as (folder, mark):
+        _reset_often(subject, tasks, gold, WARM_UP)
+        before = look(folder, mark)
+        _reset_often(subject, tasks, gold, subject.resets)
+        left = look_until_clean(before, folder, mark)
+        if left:
+            raise Broken(f"{subject.resets} resets left behind: {'; '.join(left)}")
+
+
+def _reset_often(subject: Subject, tasks: list[Task], gold: PolicySpec, resets: int) -> None:
+    env: Env | None = None
+    try:
+        for number in range(resets):
+            if number % RESETS_PER_ENV == 0:
+                if env is not None:
+                    env.close()
+                env = subject.make()
+            assert env is not None
+            task = tasks[number % len(tasks)]
+            messages, _ = env.reset(options={"task": task})
+            env.step(gold.make(task, 0).act(messages, env.tools))
+            if number % RESETS_PER_ENV == 1 and not env.over:
+                env.fork().close()
+    finally:
+        if env is not None:
+            env.close()
