@@ -81,4 +81,5 @@ def _inverse_cdf(probabilities: torch.Tensor, draws: Sequence[float]) -> torch.T
     points = torch.tensor(draws, dtype=torch.float64, device=probabilities.device)[:, None] * total
     # Rounding may lift a draw just below 1 to the total, which no token's interval contains.
     points = torch.minimum(points, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulative, points, right=True)[:, 0]
+    found = torch.searchsorted(cumulative, points, right=True)[:, 0]
+    return found.clamp(max=probabilities.shape[1] - 1)  # only a row of NaN ends beyond; it is reported later

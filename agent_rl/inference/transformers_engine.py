@@ -109,7 +109,8 @@ class TransformersEngine:
 
         Raises:
             ValueError: the request does not fit the window, is malformed, or names another policy.
-            FaultError: of kind `engine`: the forward pass failed (retryable), or the engine is closed.
+            FaultError: of kind `engine`: the forward pass failed (retryable unless the weights hold NaN), or the
+                engine is closed.
         """
         self._check_policy(policy)
         check(np.asarray(token_ids), sampling, self.window, self._decoder.vocab)
@@ -191,7 +192,8 @@ class TransformersEngine:
                 pending = [*self._scheduler.drop(), *arrived]
                 arrived.clear()
                 detail = f"{type(error).__name__}: {error}"
-                _answer([(work.future, _fault(detail, retryable=True)) for work in pending])
+                retryable = not isinstance(error, FloatingPointError)  # weights with NaN stay so
+                _answer([(work.future, _fault(detail, retryable=retryable)) for work in pending])
         _answer(self._pending())
 
     def _advance(self, arrived: deque[_Work]) -> None:
