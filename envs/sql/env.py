@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from envs.base import PolicySpec
 from envs.errors import TaskError
 from envs.sql import pool
-from envs.sql.grading import GoldError, grade
+from envs.sql.grading import grade
 from envs.sql.policies import policies
-from envs.sql.pool import Ticket, WorldError
+from envs.sql.pool import Ticket
 from envs.sql.queries import QUERY_TIME_S, Failed, Query, Rule, World
 from envs.sql.tasks import ENV_ID, generate
 from envs.sql.tools import describe_text, failure_text, list_text, rows_text
@@ -39,14 +39,18 @@ class SqlEnv(ToolEnv):
     tool_timeout_s: ClassVar[float] = 300.0
     """A query has its own limit of 2 s; this one covers waiting for a free worker."""
 
-    _world: World
-    _ticket: Ticket
+    _database: World
+    _tables: Sequence[dict[str, Any]]
+    _ticket: Ticket | None = None
     _seen: frozenset[str]
     _submitted: str | None
 
     @classmethod
     def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
         """`n` generated tasks; options: `level` (0 to 4, default 0), `verbose` (a system message with guidance)."""
+        unknown = sorted(set(options) - {"level", "verbose"})
+        if unknown:
+            raise ValueError(f"the options of sql-v1 tasks are level and verbose, got {unknown[0]!r}")
         return generate(split, n, seed, **options)
 
     @classmethod
@@ -104,10 +108,7 @@ class SqlEnv(ToolEnv):
         if rule not in ("bag", "ordered"):
             raise TaskError(f"the rule of a sql-v1 task is 'bag' or 'ordered', got {rule!r}")
         worlds = [self._database, *(read_world(spec) for spec in answer.get("siblings", ()))]
-        try:
-            return grade(self._submitted, answer["sql"], rule, worlds, self._ticket)
-        except (GoldError, WorldError) as error:
-            raise TaskError(str(error)) from error
+        return grade(self._submitted, answer["sql"], rule, worlds, self._ticket)
 
     def state_key(self) -> str:
         """Names what the agent knows: the task and the set of everything it was shown."""
@@ -126,7 +127,8 @@ class SqlEnv(ToolEnv):
     def interrupt(self) -> None:
         """End the running query by killing its worker."""
         super().interrupt()
-        self._ticket.interrupt()
+        if self._ticket is not None:
+            self._ticket.interrupt()
 
     def _saw(self, text: str) -> str:
         self._seen |= {hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()}

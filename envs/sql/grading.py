@@ -5,7 +5,7 @@
 | where | a fresh read-only copy of each database; the one that the agent used is not touched |
 | which databases | the task's own and every sibling: same schema, other rows; so a literal answer cannot be right |
 | rows | `bag`: equal as multisets; `ordered`: equal in order |
-| values | by column position; numbers equal within 1e-9; text never equals a number; NULL equals NULL |
+| values | by column position; floats equal within 1e-9; text never equals a number; NULL equals NULL |
 | column names | ignored |
 | reward | `correct`, 1 if all results are equal, else 0; an error or a limit that was hit gives 0 |
 """
@@ -17,6 +17,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
+from envs.errors import TaskError
 from envs.rewards import reward
 from envs.sql import pool
 from envs.sql.pool import Ticket
@@ -29,13 +30,15 @@ GOLD_ROWS = 5000
 _GOLD_KEPT = 4096
 
 
-class GoldError(RuntimeError):
+class GoldError(TaskError):
     """A task's gold SQL failed: the task is at fault, not the submission."""
 
 
 def equal_values(left: Value, right: Value) -> bool:
-    """Compare two cells: numbers within 1e-9 (absolute below 1, else relative), everything else exactly."""
-    if isinstance(left, int | float) and isinstance(right, int | float):
+    """Compare two cells: a float and a number within 1e-9 (relative above 1), everything else exactly."""
+    if isinstance(left, float | int) and isinstance(right, float | int):
+        if isinstance(left, int) and isinstance(right, int):
+            return left == right
         return left == right or math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     return type(left) is type(right) and left == right
 
@@ -106,7 +109,7 @@ def gold_results(worlds: Sequence[World], sql: str, ticket: Ticket | None = None
         unknown, pool.run([_query(w, sql, GOLD_ROWS) for w in unknown], ticket), strict=False
     ):
         if isinstance(answer, Failed):
-            raise GoldError(f"the gold SQL of a task must run, got {answer.message!r} for {sql!r}")
+            raise GoldError(f"the gold SQL of a task must run, but SQLite says: {answer.message}")
         _GOLD.put(world, sql, answer.rows)
         fresh[world.key] = answer.rows
     return [fresh[w.key] if rows is None else rows for w, rows in zip(worlds, known, strict=True)]

@@ -55,9 +55,9 @@ class Sloppy:
     A mistake is one of the task's near misses: a forgotten condition, a wrong column, a wrong aggregate.
     """
 
-    EARLY: ClassVar[dict[int, float]] = {0: 0.22, 1: 0.25, 2: 0.30, 3: 0.30, 4: 0.30}
+    EARLY: ClassVar[dict[int, float]] = {0: 0.22, 1: 0.28, 2: 0.30, 3: 0.30, 4: 0.30}
     """Share of episodes that submit at once, by level."""
-    MISTAKE: ClassVar[dict[int, float]] = {0: 0.36, 1: 0.37, 2: 0.40, 3: 0.50, 4: 0.60}
+    MISTAKE: ClassVar[dict[int, float]] = {0: 0.34, 1: 0.38, 2: 0.42, 3: 0.50, 4: 0.58}
     """Share of episodes that look, and then submit a near miss, by level."""
 
     @classmethod

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from envs.errors import TaskError
 from envs.sql.queries import ErrorKind, Failed, Query, Rows, Value, World
 from envs.sql.worker import WORLDS_KEPT
 
@@ -38,7 +39,7 @@ class QueryInterrupted(OSError):
     """`Ticket.interrupt` ended the query: the harness gave up, the model is not to blame."""
 
 
-class WorldError(ValueError):
+class WorldError(TaskError):
     """A world's description is not one that SQLite can build: the task is at fault."""
 
 

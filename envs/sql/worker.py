@@ -15,7 +15,7 @@ The queries of one request run in order up to the first that fails. A world is k
 Queries of the agent share one connection per world, which cannot write; `fresh` queries (grading) each get a copy
 made from the image and closed afterwards.
 
-Not covered: this is no sandbox for native code; an exploitable bug in SQLite itself would run as the user.
+Not covered: an exploitable bug in SQLite itself would run as the user; this is no sandbox for native code.
 """
 
 from __future__ import annotations
@@ -62,11 +62,7 @@ _CLOCK_KEYWORDS = {"current_date": NOW[:10], "current_time": NOW[11:], "current_
 
 
 class QueryFailed(Exception):
-    """A query that gave no result; `kind` is sql, time or memory."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+    """A query that gave no result, with its kind (sql, time or memory) and why."""
 
 
 def build_image(spec: dict[str, Any]) -> bytes:
@@ -140,17 +136,14 @@ def _frozen(name: str) -> Callable[..., Any]:
     first_time = 1 if name == "strftime" else 0
 
     def call(*args: Any) -> Any:
-        values = [NOW if isinstance(a, str) and a.strip().lower() == "now" else a for a in args]
-        if len(values) == first_time or (len(values) > first_time and _is_subsecond(values[first_time])):
-            values.insert(first_time, NOW)
+        words = [a.strip().lower() if isinstance(a, str) else a for a in args]
+        values = [NOW if word == "now" else a for a, word in zip(args, words, strict=True)]
+        if len(words) == first_time or words[first_time : first_time + 1] in (["subsec"], ["subsecond"]):
+            values.insert(first_time, NOW)  # SQLite takes a missing time for now
         marks = ", ".join("?" * len(values))
         return _clock.execute(f"SELECT {name}({marks})", values).fetchone()[0]
 
     return call
-
-
-def _is_subsecond(value: Any) -> bool:
-    return isinstance(value, str) and value.strip().lower() in ("subsec", "subsecond")
 
 
 def run_query(conn: sqlite3.Connection, query: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +158,7 @@ def run_query(conn: sqlite3.Connection, query: dict[str, Any]) -> dict[str, Any]
     try:
         return _fetch(conn, query)
     except QueryFailed as failed:
-        return {"error": str(failed), "kind": failed.kind}
+        return {"error": failed.args[1], "kind": failed.args[0]}
     except MemoryError:
         return {"error": "out of memory", "kind": "memory"}
     except sqlite3.OperationalError as error:
