@@ -39,7 +39,7 @@ class BubblewrapSandbox:
         family: Family | None = None,
         layers: tuple[Layer, ...] = (),
     ) -> None:
-        self._machine, self._spec, self._report = machine, spec, report
+        self.machine, self._spec, self._report = machine, spec, report
         self.limits = spec.limits
         self._cgroup: Cgroup | None = None
         self._busy, self._lock = threading.RLock(), threading.Lock()
@@ -133,7 +133,7 @@ class BubblewrapSandbox:
                     "the snapshot is not of this sandbox or a relative; take one here or in a fork"
                 )
             layers = snapshot.layers
-            self._stack = Stack(self._machine, self._family.uid, self.limits.workspace_bytes, layers)
+            self._stack = Stack(self.machine, self._family.uid, self.limits.workspace_bytes, layers)
             stack.close()
             self._settle()
 
@@ -147,14 +147,14 @@ class BubblewrapSandbox:
             layers = self._freeze()
             try:
                 self._settle()
-                return type(self)(self._machine, self._spec, self._report, self._family, layers)
+                return type(self)(self.machine, self._spec, self._report, self._family, layers)
             finally:
                 for layer in layers:
                     layer.release()
 
     def close(self) -> None:
         """Kill everything and remove everything; safe to call twice and from another thread."""
-        if self._machine.pid != os.getpid():  # a forked child of the harness does not own it
+        if self.machine.pid != os.getpid():  # a forked child of the harness does not own it
             return
         with self._lock:
             closed, self._closed = self._closed, True
@@ -165,7 +165,7 @@ class BubblewrapSandbox:
             raise SandboxLost(f"a program is still running {_CLOSE_WAIT_S} s after its sandbox was killed")
         try:
             with contextlib.ExitStack() as last:
-                last.callback(self._machine.live.discard, self.close)
+                last.callback(self.machine.live.discard, self.close)
                 last.callback(self._family.release)
                 if self._cgroup is not None:
                     last.callback(self._cgroup.remove)
@@ -224,7 +224,7 @@ class BubblewrapSandbox:
 
     def _settle(self) -> None:
         """Without overlays, a stack must not have frozen layers: copy them."""
-        if self._stack is not None and self._stack.frozen and not self._machine.overlay:
+        if self._stack is not None and self._stack.frozen and not self.machine.overlay:
             self._flatten(self._stack)
 
     def _flatten(self, stack: Stack) -> None:

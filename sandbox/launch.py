@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,11 +70,16 @@ def host_command(
     command += [tools.setpriv, "--no-new-privs"]
     if uid is not None:
         command += ["--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
-    command += [tools.prlimit, "--core=0", f"--fsize={limits.file_bytes}", f"--nofile={limits.open_files}"]
+    wanted = {"core": 0, "fsize": limits.file_bytes, "nofile": limits.open_files}
     if address_space:
-        command.append(f"--as={limits.memory_bytes}")
+        wanted["as"] = limits.memory_bytes
     if processes is not None:
-        command.append(f"--nproc={processes}")
+        wanted["nproc"] = processes
+    command.append(tools.prlimit)
+    for name, value in wanted.items():
+        hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+        # Raising a hard limit needs a privilege; where the harness has a lower one, that stays.
+        command.append(f"--{name}={value if hard == resource.RLIM_INFINITY else min(value, hard)}")
     return command
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sandbox import proctree
 from sandbox.errors import SandboxLost
 from sandbox.process import Process
 
@@ -31,7 +32,7 @@ def program_of(process: Process, name: str, timeout_s: float = 5.0) -> int:
     while time.monotonic() < until:
         process.take_status()
         if process.init_pid is not None:
-            for pid in _children(process.init_pid):
+            for pid in proctree.children(process.init_pid):
                 with contextlib.suppress(OSError):
                     if Path(f"/proc/{pid}/comm").read_text().strip() == name:
                         return pid
@@ -67,24 +68,6 @@ def describe(pid: int) -> dict[str, Any]:
         .read_bytes()
         .decode("utf-8", "replace"),
     }
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:  # a kernel without CONFIG_PROC_CHILDREN
-        return [
-            int(entry.name)
-            for entry in Path("/proc").iterdir()
-            if entry.name.isdigit() and f"\nPPid:\t{pid}\n" in _text(entry / "status")
-        ]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 def _fields(path: Path) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbox import proctree
 from sandbox.errors import SandboxLost
 from sandbox.types import Reason
 
@@ -66,7 +67,7 @@ class Process:
         self._status = b""
         self._lock = threading.Lock()
         self._finished = False
-        self._killed_at = 0.0
+        self._killed_at = self._killed_cpu_s = 0.0
 
     def take_status(self) -> None:
         """Read what bubblewrap reports: the pid of the sandbox's init, and later the program's exit code."""
@@ -87,6 +88,8 @@ class Process:
             if self._finished or self.kill_reason is not None:
                 return
             self.kill_reason, self._killed_at = reason, time.monotonic()
+            if self.init_pid is not None:
+                self._killed_cpu_s = proctree.cpu_s_beneath(self.init_pid)
             # Until its init is known, bubblewrap is still setting up and would leave a half-made child behind:
             # the kill follows in `_watch_init`, or in `wait` after a grace period.
             self._kill_init()
@@ -119,12 +122,25 @@ class Process:
         return self.kill_reason is not None and time.monotonic() - self._killed_at > _GRACE_S
 
     def _wait_outer(self) -> None:
-        for _ in range(3):
-            if _ready(self.exited, _GRACE_S if self.kill_reason else _DEATH_S):
-                return
+        started, forced = time.monotonic(), False
+        while not self._outer_gone():
+            waited_s = time.monotonic() - started
+            if waited_s > _DEATH_S:
+                raise SandboxLost(f"bubblewrap (pid {self.pid}) survives SIGKILL")
+            if not forced and waited_s > _GRACE_S:
+                signal.pidfd_send_signal(self.exited, signal.SIGKILL)
+                forced = True
+
+    def _outer_gone(self) -> bool:
+        """Wait a moment for its end; news of the init, which a kill may be waiting for, is taken on the way."""
+        poll = select.poll()
+        poll.register(self.exited, select.POLLIN)
+        if not self.status_closed:
+            poll.register(self.pipes.status, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll(100)}
+        if self.pipes.status in ready:
             self.take_status()
-            signal.pidfd_send_signal(self.exited, signal.SIGKILL)
-        raise SandboxLost(f"bubblewrap (pid {self.pid}) survives SIGKILL")
+        return self.exited in ready
 
     def _reap(self) -> float:
         try:
@@ -133,7 +149,7 @@ class Process:
             self._popen.returncode = 0
             return 0.0
         self._popen.returncode = os.waitstatus_to_exitcode(status)
-        return usage.ru_utime + usage.ru_stime
+        return usage.ru_utime + usage.ru_stime + self._killed_cpu_s
 
     def _watch_init(self, pid: int) -> None:
         with self._lock:

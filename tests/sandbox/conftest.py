@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import sandbox
+from sandbox import Limits, Sandbox, SandboxSpec
+from sandbox.types import MIB
+
+SMALL = Limits(
+    memory_bytes=96 * MIB,
+    processes=24,
+    open_files=64,
+    file_bytes=8 * MIB,
+    workspace_bytes=4 * MIB,
+    tmp_bytes=4 * MIB,
+    max_output_bytes=2000,
+    kill_output_bytes=4 * MIB,
+    timeout_s=20.0,
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _can_run() -> None:
+    report = sandbox.capabilities("bubblewrap")
+    if "exec" in report.missing:
+        pytest.skip(report.missing["exec"])
+
+
+@pytest.fixture
+def box() -> Iterator[Sandbox]:
+    """A small sandbox; whatever a test did to it, it must work afterwards, and so must a new one."""
+    with sandbox.create(SandboxSpec(limits=SMALL)) as made:
+        yield made
+        assert made.exec(["/bin/echo", "fine"]).stdout.text == "fine\n"
+    with sandbox.create(SandboxSpec(limits=SMALL)) as fresh:
+        assert fresh.exec(["/bin/ls", "-A"]).stdout.text == ""
+
+
+def needs(*capabilities: str) -> None:
+    missing = sandbox.capabilities("bubblewrap").missing
+    for name in capabilities:
+        if name in missing:
+            pytest.skip(f"{name}: {missing[name]}")
+
+
+def python(box: Sandbox, code: str, **options: float) -> sandbox.ExecResult:
+    return box.exec(["/usr/bin/python3", "-I", "-S", "-c", code], timeout_s=options.get("timeout_s"))
