@@ -87,4 +87,6 @@ class ScriptedPolicy:
 
 
 def _listed(messages: Iterable[Message]) -> Script:
-    yield from messages
+    remaining = list(messages)
+    while remaining:
+        yield remaining.pop(0)

@@ -20,7 +20,7 @@ _ODD_TEXTS = (
     "-1",
     "{}",
 )
-_ODD_NUMBERS = (0, -1, 2**63, 10**30, 0.5, 1e308)
+_ODD_NUMBERS = (0, -1, 7, 1000, 2**31, 2**63, 10**30, 0.5, 1e308)
 
 
 def barrage(
@@ -31,6 +31,11 @@ def barrage(
     yield from _messages(long_text)
     for tool in tools:
         yield from _arguments(tool, long_text)
+
+
+def wander(tools: Sequence[ToolSchema]) -> list[Message]:
+    """One plain call of every tool, twice over: it gets nowhere, but it starts whatever a tool starts."""
+    return [calls((t["name"], _fill(t["parameters"].get("properties", {}), "x"))) for t in (*tools, *tools)]
 
 
 def _texts(long_text: str) -> Iterator[tuple[str, Message | str]]:
@@ -65,7 +70,7 @@ def _messages(long_text: str) -> Iterator[tuple[str, Message | str]]:
 def _arguments(tool: ToolSchema, long_text: str) -> Iterator[tuple[str, Message | str]]:
     name, properties = tool["name"], tool["parameters"].get("properties", {})
     yield f"{name} without arguments", call(name)
-    yield f"{name} with an unknown argument", calls((name, {**_plain(properties), "no_such_argument": 1}))
+    yield f"{name} with an unknown argument", calls((name, {**_fill(properties, "x"), "no_such_argument": 1}))
     odd: tuple[Any, ...] = (None, True, 1.5, [], {}, "text", [[[{}]]])
     for wrong in odd:
         yield f"{name} with {wrong!r} everywhere", calls((name, dict.fromkeys(properties, wrong)))
@@ -73,10 +78,6 @@ def _arguments(tool: ToolSchema, long_text: str) -> Iterator[tuple[str, Message 
         yield f"{name} with the text {text!r:.30}", calls((name, _fill(properties, text)))
     for number in _ODD_NUMBERS:
         yield f"{name} with the number {number!r}", calls((name, dict.fromkeys(properties, number)))
-
-
-def _plain(properties: dict[str, Any]) -> dict[str, Any]:
-    return _fill(properties, "x")
 
 
 def _fill(properties: dict[str, Any], text: str) -> dict[str, Any]:

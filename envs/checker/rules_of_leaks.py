@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from envs.base import Env
-from envs.checker.leaks import can_look, look, look_until_clean, private_folder
+from envs.checker.conduct import wander
+from envs.checker.holdings import can_look, look, look_until_clean, private_folder
 from envs.checker.report import Broken, Unenforceable
-from envs.checker.subject import Subject
+from envs.checker.subject import Subject, play
 from envs.policies import PolicySpec
 from envs.types import Task
 
@@ -35,16 +36,29 @@ def _reset_often(subject: Subject, tasks: list[Task], gold: PolicySpec, resets: 
     env: Env | None = None
     try:
         for number in range(resets):
-            if number % RESETS_PER_ENV == 0:
+            if env is None or number % RESETS_PER_ENV == 0:
                 if env is not None:
                     env.close()
                 env = subject.make()
-            assert env is not None
             task = tasks[number % len(tasks)]
             messages, _ = env.reset(options={"task": task})
-            env.step(gold.make(task, 0).act(messages, env.tools))
-            if number % RESETS_PER_ENV == 1 and not env.over:
-                env.fork().close()
+            if number % RESETS_PER_ENV == 1:
+                _try_every_tool(env)
+            elif number % RESETS_PER_ENV == 2:
+                play(env, gold.make(task, 0), task)
+            else:
+                env.step(gold.make(task, 0).act(messages, env.tools))
     finally:
         if env is not None:
             env.close()
+
+
+def _try_every_tool(env: Env) -> None:
+    """Let the world start whatever it starts late, fork it, and leave both in the middle of the episode."""
+    env.fork().close()
+    for action in wander(env.tools):
+        if env.over:
+            return
+        env.step(action)
+        if not env.over:
+            env.fork().close()

@@ -8,17 +8,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from envs.base import Env
+from envs.checker.conduct import wander
 from envs.checker.report import Broken, Unenforceable
 from envs.checker.rules_of_contract import run_python
 from envs.checker.subject import Subject, Transcript, first_difference, play, step_line
-from envs.policies import PolicySpec
+from envs.policies import PolicySpec, say
 from envs.registry import EnvSpec
 from envs.snapshots import canonical_json
 from envs.taskrows import read_row, task_row
 from envs.types import Snapshot, Task
+from tools.types import Message, ToolSchema
 
 FORKED_TASKS = 2
 """Forking is tried at every turn of this many tasks."""
+
+
+class _Wanderer:
+    """Calls one tool after the other and then stops: visits states where gold never comes."""
+
+    def __init__(self) -> None:
+        self._calls: list[Message] | None = None
+
+    def act(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Message:
+        if self._calls is None:
+            self._calls = wander(tools)
+        return self._calls.pop(0) if self._calls else say("Done.")
+
+
+WANDERER = PolicySpec(
+    name="a policy that calls every tool", kind="sloppy", make=lambda task, seed: _Wanderer()
+)
 
 
 def two_seeded_runs_identical(subject: Subject) -> None:
@@ -91,7 +110,7 @@ def answer() -> None:
 def restore_equals_original(subject: Subject) -> None:
     """From a snapshot of every turn, copied or replayed, the rest of the episode is the same."""
     _require_replayable(subject)
-    for policy in subject.policies("gold", "sloppy"):
+    for policy in (*subject.policies("gold", "sloppy"), WANDERER):
         for task in subject.tasks(n=FORKED_TASKS):
             _restore_everywhere(subject, policy, task)
 

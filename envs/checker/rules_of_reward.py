@@ -65,10 +65,9 @@ def _check_step(step: Step, where: str) -> None:
         raise Broken(
             f"{where}: the reward is {step.reward:g}, the weighted sum of its components {expected:g}"
         )
-    for scope in ("turn", "episode"):
-        names = [c.name for c in given.components if c.scope == scope]
-        if not all(names) or len(set(names)) != len(names):
-            raise Broken(f"{where}: components of a scope have distinct names, got {names}")
+    names = [c.name for c in given.of("episode")]
+    if not all(c.name for c in given.components) or len(set(names)) != len(names):
+        raise Broken(f"{where}: components have names, those of an episode distinct ones, got {names}")
     ended = step.terminated or step.truncated
     if given.of("episode") and not ended:
         raise Broken(f"{where}: an episode component is given before the episode has ended")

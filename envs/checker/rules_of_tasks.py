@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from envs.checker.conduct import barrage
 from envs.checker.report import Broken
-from envs.checker.subject import Subject, Transcript
+from envs.checker.subject import Subject
 from envs.snapshots import canonical_json
 from envs.taskrows import task_row
 from envs.types import FaultError, Split, Task
@@ -68,10 +68,12 @@ def answer_not_leaked(subject: Subject) -> None:
 
     Gold's own observations are exempt: what it looks up may be the answer.
     """
-    for task in subject.tasks():
+    for number, task in enumerate(subject.tasks()):
         secrets = sorted({s for s in _texts(task.answer) if len(s) >= LONG})
         with _listening() as heard:
             shown = {"repr(task)": repr(task), **_shown(subject, task)}
+            if number == 0:
+                shown.update(_probe(subject, task))
         shown["standard output, standard error or the log"] = heard.getvalue()
         for secret in secrets:
             for where, text in shown.items():
@@ -93,9 +95,19 @@ def _texts(answer: Any) -> Iterator[str]:
 def _shown(subject: Subject, task: Task) -> dict[str, str]:
     gold = subject.play(subject.policy("gold"), task)
     noop = subject.play(subject.policy("noop"), task)
+    return {
+        "the prompt": canonical_json([gold.prompt, noop.prompt, gold.info]),
+        "the tools": canonical_json(list(gold.tools)),
+        "what the no-op policy sees": canonical_json(
+            [[s.observation, s.info.get("state_key")] for s in noop.steps]
+        ),
+    }
+
+
+def _probe(subject: Subject, task: Task) -> dict[str, str]:
+    """How the environment describes itself, and all that it answers to malformed calls."""
     with subject.opened(task) as env:
-        described = repr(env) + str(env)
-        probing = []
+        described, probing = repr(env) + str(env), []
         for _, action in barrage(env.tools, long_text="x" * 100):
             broken = False
             try:
@@ -104,17 +116,7 @@ def _shown(subject: Subject, task: Task) -> dict[str, str]:
                 broken = True
             if env.over or broken:
                 env.reset(options={"task": task})
-    return {
-        "the prompt": canonical_json([gold.prompt, noop.prompt, gold.info]),
-        "the tools": canonical_json(list(gold.tools)),
-        "what the no-op policy sees": _seen(noop),
-        "the answers to malformed calls": canonical_json(probing),
-        "repr(env)": described,
-    }
-
-
-def _seen(transcript: Transcript) -> str:
-    return canonical_json([[s.observation, s.info.get("state_key")] for s in transcript.steps])
+    return {"repr(env)": described, "the answers to malformed calls": canonical_json(probing)}
 
 
 @contextlib.contextmanager
