@@ -26,6 +26,7 @@ from envs.registry import make, spec
 from envs.tasksets import by_split, load_jsonl
 from envs.types import Policy, Task
 from tools import formats
+from tools.types import ToolSchema
 
 _VOCABULARY_TASKS = 200
 """Transcripts from which the tiny model's words are learnt."""
@@ -89,7 +90,6 @@ def build(
         eval_tasks=eval_tasks,
         demonstration_tasks=demonstrations,
         demonstrator=_demonstrator(config) if config.warm_start.steps else None,
-        token_budget=config.learner.token_budget,
         seed=config.seed,
     )
 
@@ -205,6 +205,7 @@ def _transcripts(config: Config, tasks: Sequence[Task]) -> list[str]:
     tool_format = formats.get(config.rendering.tool_format)
     policies = env_policies(config.env.id)
     names = [n for n in ("gold", config.warm_start.policy) if n in policies]
+    system = tool_format.system_text(_tools(config.env.id, tasks[0]))
     texts: list[str] = []
     for task in tasks[:_VOCABULARY_TASKS]:
         for name in names:
@@ -212,8 +213,17 @@ def _transcripts(config: Config, tasks: Sequence[Task]) -> list[str]:
             shown = [
                 tool_format.render_calls(m) if m["role"] == "assistant" else m["content"] for m in messages
             ]
-            texts.append("\n".join(shown))
+            texts.append("\n".join([system, *shown]))
     return texts
+
+
+def _tools(env_id: str, task: Task) -> Sequence[ToolSchema]:
+    env = make(env_id)
+    try:
+        env.reset(seed=task.seed, options={"task": task})
+        return env.tools
+    finally:
+        env.close()
 
 
 def _fresh(env_id: str) -> Callable[[], Env]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_rl.build import build, find_policy
 from agent_rl.config import Config, ConfigError, load
-from agent_rl.evaluation import Report, evaluate_policy
-from agent_rl.trainer import Progress, Silent, judge, train
-from agent_rl.trainer.checkpoint import restore_latest
+from agent_rl.evaluation import Report, evaluate, evaluate_policy
+from agent_rl.trainer import Progress, Silent, train
+from agent_rl.trainer.checkpoint import load_latest
 from agent_rl.trainer.parts import Parts
 from agent_rl.types.seams import Sink
 from envs.registry import make, spec
 from envs.tasksets import load_jsonl
 from envs.types import Task
+
+T = TypeVar("T")
 
 
 def train_run(
@@ -35,7 +37,7 @@ def evaluate_run(
     temperature: float = 1.0,
     progress: Progress | None = None,
 ) -> Report:
-    """Evaluate the newest checkpoint of a run on held-out tasks and record the report in the run.
+    """Evaluate the newest checkpoint of a run on held-out tasks; the run itself is left as it is.
 
     Raises:
         ConfigError: the run has no checkpoint yet.
@@ -57,7 +59,7 @@ def evaluate_run(
     return asyncio.run(_closing(parts, evaluate()))
 
 
-async def _closing(parts: Parts, work: Any) -> Any:
+async def _closing(parts: Parts, work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
@@ -65,7 +67,6 @@ async def _closing(parts: Parts, work: Any) -> Any:
         parts.collector.close()
         for sink in parts.sinks:
             sink.close()
-        parts.store.close()
 
 
 def evaluate_scripted(

@@ -122,6 +122,7 @@ def play(
                 step = env.step(action)
             counts["turns"] += 1
             counts["calls"] += len(action.get("tool_calls", ()))
+            counts["errors"] += len(action.get("parse_errors", ()))
             reward += sum(c.weight * c.value for c in step.info["reward"].of("episode") if c.valid)
             tell(step.observation)
             if step.terminated or step.truncated:

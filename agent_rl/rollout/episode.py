@@ -139,7 +139,9 @@ class EpisodeRun:
             state_key=before.state_key if kind == "env" else "",
             stop=stop,
             tool_calls=len(action.message.get("tool_calls", ())),
-            tool_errors=tool_errors(step.observation) if step is not None else 0,
+            tool_errors=0
+            if step is None
+            else tool_errors(step.observation) + len(action.message.get("parse_errors", ())),
             queue_s=action.queue_s + waited[0],
             run_s=action.run_s + waited[1],
         )

@@ -44,8 +44,8 @@ class Lockstep:
         self._waiting = [(key, turn) for key, turn in self._waiting if not turn.done()]
         if self._waiting and len(self._waiting) >= self.live:
             wave, self._waiting = sorted(self._waiting, key=lambda w: tuple(map(str, w[0]))), []
-            for _, turn in wave:
-                turn.set_result(None)
+            # Not at once: the request that completes the wave is not waiting yet and would overtake the others.
+            asyncio.get_running_loop().call_soon(_send, [turn for _, turn in wave])
 
     async def load_weights(self, policy: str, version: int, tensors: Mapping[str, Any]) -> None:
         """Passed on."""
@@ -59,3 +59,9 @@ class Lockstep:
     async def close(self) -> None:
         """Passed on."""
         await self.engine.close()
+
+
+def _send(wave: list[asyncio.Future[None]]) -> None:
+    for turn in wave:
+        if not turn.done():
+            turn.set_result(None)

@@ -43,23 +43,33 @@ def complete(run_dir: Path) -> list[Path]:
     return sorted((run_dir / "checkpoints").glob(f"{_PREFIX}*"))
 
 
-def restore_latest(parts: Parts) -> int | None:
-    """Load the newest checkpoint and forget what the store holds after it.
+def load_latest(parts: Parts) -> int | None:
+    """Load the newest checkpoint into learner and curriculum.
+
+    Returns:
+        Steps that are done, or None when there is no checkpoint.
+    """
+    checkpoints = complete(parts.run_dir)
+    if not checkpoints:
+        return None
+    newest = checkpoints[-1]
+    state = json.loads((newest / "trainer.json").read_text(encoding="utf-8"))
+    parts.learner.load(newest / "learner")
+    parts.curriculum.restore(state["curriculum"])
+    return int(state["step"])
+
+
+def resume(parts: Parts) -> int | None:
+    """Continue after the newest checkpoint: what the store holds beyond it is forgotten and made again.
 
     Returns:
         Steps that are done, or None when the run starts anew.
     """
     for leftover in (parts.run_dir / "checkpoints").glob(".partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    checkpoints = complete(parts.run_dir)
-    if not checkpoints:
-        parts.store.truncate_after(-1)
-        return None
-    newest = checkpoints[-1]
-    state = json.loads((newest / "trainer.json").read_text(encoding="utf-8"))
-    parts.learner.load(newest / "learner")
-    parts.curriculum.restore(state["curriculum"])
-    step = int(state["step"])
-    parts.store.truncate_after(step - 1)
-    parts.progress.say(f"continuing after step {step} from {newest.name}")
-    return step
+    done = load_latest(parts)
+    parts.store.truncate_after(-2 if done is None else done - 1)
+    parts.store.set_status("running")
+    if done is not None:
+        parts.progress.say(f"continuing after step {done}")
+    return done

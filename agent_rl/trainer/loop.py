@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import time
 
-from agent_rl import batching
 from agent_rl.evaluation import Report, evaluate
 from agent_rl.rollout import Collection
-from agent_rl.trainer.checkpoint import restore_latest, save_checkpoint
+from agent_rl.trainer.checkpoint import resume, save_checkpoint
 from agent_rl.trainer.parts import Parts
 from agent_rl.trainer.warm_start import warm_start
 from agent_rl.types import Forest, prefixed
@@ -26,7 +25,7 @@ async def train(parts: Parts) -> dict[str, Report]:
     Returns:
         The evaluations before the first and after the last step, `before` and `after`.
     """
-    started = restore_latest(parts)
+    started = resume(parts)
     await _publish(parts)
     if started is None:
         await warm_start(parts)
@@ -54,8 +53,7 @@ async def _step(parts: Parts, step: int) -> None:
     parts.curriculum.update(forest, credits)
     learned: dict[str, float] = {"skipped": 1.0}
     if len(credits):
-        batch = batching.build(forest, credits, annotations, token_budget=parts.token_budget)
-        learned = dict(parts.learner.step(batch))
+        learned = parts.learner.update(forest, credits, annotations)
     await _publish(parts)
     parts.store.save_forest(step, collection.forest, "train")
     parts.store.record_episodes(step, collection.forest)
@@ -94,11 +92,9 @@ async def _collect(parts: Parts, step: int) -> tuple[Collection, Forest]:
     return whole, whole.forest.select(e.id for e in whole.forest.episodes if e.group_id in groups)
 
 
-async def judge(
-    parts: Parts, step: int, name: str, *, samples: int | None = None, temperature: float | None = None
-) -> Report:
-    """Evaluate on the held-out tasks and record report and episodes; the settings are the run's by default."""
-    tasks, samples = parts.eval_tasks, samples or parts.config.eval_samples
+async def judge(parts: Parts, step: int, name: str) -> Report:
+    """Evaluate on the held-out tasks and record report and episodes."""
+    tasks, samples = parts.eval_tasks, parts.config.eval_samples
     parts.progress.phase(f"evaluate ({name})", len(tasks) * samples)
     report, forest = await evaluate(
         parts.collector,
@@ -106,7 +102,7 @@ async def judge(
         name=name,
         step=step,
         samples=samples,
-        temperature=parts.config.eval_temperature if temperature is None else temperature,
+        temperature=parts.config.eval_temperature,
         progress=lambda episode: parts.progress.advance(),
     )
     parts.store.save_forest(step, forest, "eval")

@@ -65,5 +65,4 @@ class Parts:
     eval_tasks: Sequence[Task]
     demonstration_tasks: Sequence[Task]
     demonstrator: Callable[[Task, int], Policy] | None
-    token_budget: int
     seed: int

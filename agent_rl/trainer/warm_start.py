@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from agent_rl import batching
 from agent_rl.branching import AtRoot, BranchingConfig
-from agent_rl.credit.demonstration import Demonstration
+from agent_rl.credit import CreditConfig
+from agent_rl.credit import make as make_estimator
 from agent_rl.trainer.parts import Parts
 from agent_rl.types import Annotations
 from agent_rl.types.seams import TaskRequest
@@ -35,7 +35,8 @@ async def warm_start(parts: Parts) -> None:
     forest = collection.forest
     episodes = [e.id for e in forest.episodes if e.fault is None]
     parts.store.save_forest(0, forest, "demonstrations")
-    learner, estimator = parts.supervised(), Demonstration()
+    learner = parts.supervised()
+    estimator = make_estimator(CreditConfig(name="demonstration"))
     rng = np.random.default_rng((parts.seed, 1))
     order: list[int] = []
     parts.progress.phase("warm start", config.steps)
@@ -44,9 +45,7 @@ async def warm_start(parts: Parts) -> None:
             order += rng.permutation(len(episodes)).tolist()
         chosen, order = order[: config.batch_size], order[config.batch_size :]
         part = forest.select(episodes[i] for i in chosen)
-        credits = estimator.credit(part, Annotations())
-        batch = batching.build(part, credits, Annotations(), token_budget=parts.token_budget)
-        metrics = learner.step(batch)
+        metrics = learner.update(part, estimator.credit(part, Annotations()), Annotations())
         parts.progress.advance()
         if (step + 1) % 50 == 0 or step + 1 == config.steps:
             parts.progress.say(f"warm start {step + 1}/{config.steps}: loss {metrics['loss']:.4f}")

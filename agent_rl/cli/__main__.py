@@ -1,0 +1,5 @@
+"""`python -m agent_rl.cli`."""
+
+from agent_rl.cli import main
+
+main()
