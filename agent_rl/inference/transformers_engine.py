@@ -65,7 +65,7 @@ class TransformersEngine:
     """
 
     def __init__(
-        self, model: Any, *, config: EngineConfig | None = None, policy: str = "main", version: int = 0
+        self, model: Any, config: EngineConfig | None = None, *, policy: str = "main", version: int = 0
     ) -> None:
         self._config = config or EngineConfig()
         self._policy = policy
@@ -89,7 +89,7 @@ class TransformersEngine:
 
     @property
     def version(self) -> int:
-        """Version of the weights that requests asked now would be answered with, loads in progress apart."""
+        """Version of the weights that the engine has now; a load that waits does not count."""
         return self._scheduler.version
 
     @property
