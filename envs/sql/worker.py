@@ -21,7 +21,6 @@ Not covered: an exploitable bug in SQLite itself would run as the user; this is 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import struct
@@ -29,6 +28,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 WORLDS_KEPT = 512
@@ -121,7 +121,10 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
     return sqlite3.SQLITE_OK
 
 
-_clock = sqlite3.connect(":memory:", check_same_thread=False)
+@cache
+def _bare() -> sqlite3.Connection:
+    """A connection without guards, for SQL of our own."""
+    return sqlite3.connect(":memory:", check_same_thread=False)
 
 
 def _freeze_clock(conn: sqlite3.Connection) -> None:
@@ -141,7 +144,7 @@ def _frozen(name: str) -> Callable[..., Any]:
         if len(words) == first_time or words[first_time : first_time + 1] in (["subsec"], ["subsecond"]):
             values.insert(first_time, NOW)  # SQLite takes a missing time for now
         marks = ", ".join("?" * len(values))
-        return _clock.execute(f"SELECT {name}({marks})", values).fetchone()[0]
+        return _bare().execute(f"SELECT {name}({marks})", values).fetchone()[0]
 
     return call
 
@@ -267,7 +270,7 @@ def _answer(worlds: Worlds, request: dict[str, Any]) -> dict[str, Any]:
 
 def limit_memory(memory_mb: int) -> None:
     """Bound SQLite's heap and, where the system allows it, the process's address space."""
-    _clock.execute(f"PRAGMA hard_heap_limit={memory_mb * 1024 * 1024 // 2}")
+    _bare().execute(f"PRAGMA hard_heap_limit={memory_mb * 1024 * 1024 // 2}")
     try:
         import resource
 
@@ -278,23 +281,11 @@ def limit_memory(memory_mb: int) -> None:
         return  # macOS refuses RLIMIT_AS: SQLite's own heap limit stands
 
 
-def _read_exactly(count: int) -> bytes:
-    parts = []
-    while count:
-        part = os.read(0, count)
-        if not part:
-            return b""
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def _write_all(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(1, view) :]
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
     limit_memory(int(sys.argv[1]))
-    serve(_read_exactly, _write_all)
+    serve(sys.stdin.buffer.read, _write)

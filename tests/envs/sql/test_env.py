@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import json
 import os
 import threading
 from itertools import pairwise
@@ -13,6 +15,7 @@ from envs.policies import call, calls, say
 from envs.sql.env import SqlEnv
 from envs.sql.policies import Sloppy
 from envs.sql.tasks import LEVELS
+from envs.tasksets import load_jsonl
 from envs.types import FaultError, Step, Task
 from tests.envs.sql.shops import shops
 from tools.types import Message
@@ -216,6 +219,18 @@ def test_a_database_that_sqlite_refuses_is_a_task_fault() -> None:
     with pytest.raises(FaultError) as caught:
         env.step(call("run_sql", sql="SELECT 1"))
     assert caught.value.fault.kind == "task"
+
+
+def test_the_task_of_the_readme_plays(tmp_path: Path) -> None:
+    readme = Path(inspect.getfile(SqlEnv)).with_name("README.md").read_text()
+    row = json.loads(readme.split("```json")[1].split("```")[0])
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps(row))
+    loaded = load_jsonl(path, env="sql-v1")
+    assert not loaded.errors
+    assert play("gold", loaded.tasks[0])[0].reward == 1.0
+    env = started(loaded.tasks[0])
+    assert env.step(call("submit", sql="SELECT 1")).reward == 0.0
 
 
 def test_unknown_options_are_named() -> None:
