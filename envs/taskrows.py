@@ -118,7 +118,9 @@ def _lines(file: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
 
 def _object(raw: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_unique)
+        row = json.loads(
+            raw.decode("utf-8-sig").rstrip(), parse_constant=_no_constant, object_pairs_hook=_unique
+        )
     except UnicodeDecodeError as error:
         raise _BadRow("", f"rows are UTF-8, byte {error.start} is {raw[error.start]:#04x}") from error
     except json.JSONDecodeError as error:
