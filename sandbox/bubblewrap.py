@@ -171,6 +171,7 @@ class BubblewrapSandbox:
                     last.callback(self._cgroup.remove)
                 if self._stack is not None:
                     last.callback(self._stack.close)
+                last.callback(self._programs.close)
                 for shell in list(self._shells):
                     last.callback(shell.close)
         finally:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from sandbox.errors import SandboxClosed
+
 T = TypeVar("T")
 
 _CLONE_NEWNS = 0x00020000
@@ -29,6 +31,7 @@ class Launcher:
     """
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="sandbox-launcher", daemon=True)
@@ -36,9 +39,15 @@ class Launcher:
         self.private: bool = self.call(self._go_private)
 
     def call(self, job: Callable[[], T]) -> T:
-        """Run `job` in the thread and return its result or raise its error."""
+        """Run `job` in the thread and return its result or raise its error.
+
+        Raises:
+            SandboxClosed: called in a forked child of the harness.
+        """
         if threading.current_thread() is self._thread:
             return job()
+        if self._pid != os.getpid():  # the thread was not copied by fork, and nobody would answer
+            raise SandboxClosed(f"this sandbox belongs to process {self._pid}; create another in this one")
         future: Future[T] = Future()
         self._jobs.put((job, future))
         return future.result()

@@ -139,6 +139,12 @@ class Programs:
         for process in running:
             process.kill("killed")
 
+    def close(self) -> None:
+        """End what an interrupt left without a supervisor."""
+        self.stop()
+        for process in list(self._running):
+            self.end(process)
+
     def _launch(self, go: Callable[[], Process]) -> Process:
         if self._stopped:
             raise SandboxClosed("the sandbox was closed; create another")

@@ -47,23 +47,21 @@ class Pump:
         started = active = time.monotonic()
         idle_s = self._limits.idle_timeout_s
         while True:
+            until = started + timeout_s if idle_s is None else min(started + timeout_s, active + idle_s)
+            wait_s = 0.1 if self._process.kill_reason else max(0.0, until - time.monotonic())
+            events = self._poll.poll(min(wait_s, 3600.0) * 1000 + 1)
+            wrote = [self._serve(fd) for fd, _ in events]
+            if self._process.exited in {fd for fd, _ in events} or self._process.overdue():
+                return True
+            if done():
+                return False
+            # Only now: a program that ended in time must not pay for a harness that looked late.
             now = time.monotonic()
+            active = now if any(wrote) else active
             if now - started >= timeout_s:
                 self._process.kill("timeout")
             elif idle_s is not None and now - active >= idle_s:
                 self._process.kill("idle_timeout")
-            if self._process.overdue():
-                return True
-            until = started + timeout_s if idle_s is None else min(started + timeout_s, active + idle_s)
-            wait_s = 0.1 if self._process.kill_reason else max(0.0, until - now)
-            events = self._poll.poll(min(wait_s, 3600.0) * 1000 + 1)
-            wrote = [self._serve(fd) for fd, _ in events]
-            if any(wrote):
-                active = time.monotonic()
-            if self._process.exited in {fd for fd, _ in events}:
-                return True
-            if done():
-                return False
 
     def drain(self) -> None:
         """Take what is left in the pipes without waiting for more."""

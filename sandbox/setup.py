@@ -57,7 +57,7 @@ def create(spec: SandboxSpec) -> BubblewrapSandbox:
     report = _report(ground)
     if "exec" in report.missing:
         raise SandboxUnavailable(report.missing["exec"])
-    _check_required(spec.require, report)
+    check_required(spec.require, report)
     sandbox = BubblewrapSandbox(ground, spec, report)
     try:
         for path, data in spec.files.items():
@@ -115,7 +115,12 @@ def _probe(ground: Machine) -> CapabilityReport:
     return CapabilityReport(backend=BACKEND, enforced=(ALWAYS | SOMETIMES) - missing.keys(), missing=missing)
 
 
-def _check_required(required: frozenset[str], report: CapabilityReport) -> None:
+def check_required(required: frozenset[str], report: CapabilityReport) -> None:
+    """Refuse what the machine cannot enforce.
+
+    Raises:
+        SandboxUnavailable: with the reason, or with the nearest name if there is no such capability.
+    """
     for name in sorted(required - report.enforced):
         if name in report.missing:
             raise SandboxUnavailable(

@@ -67,11 +67,10 @@ class BubblewrapShell:
 
     def close(self) -> None:
         """Kill the shell and all that it started."""
-        process = self._process
-        if process is not None:
+        self._closed = True
+        if (process := self._process) is not None:
             process.kill("killed")
         with self._lock:
-            self._closed = True
             self._end()
         self._on_close(self)
 
@@ -86,7 +85,10 @@ class BubblewrapShell:
         counters = Counters.start(self._programs.cgroup)
         pump = Pump(process, limits, script, self._notice[0])
         pattern = re.compile(rb"^%b (\d+)\n" % token.encode(), re.MULTILINE)
-        ended = pump.run(timeout_s or limits.timeout_s, lambda: pattern.search(pump.noticed) is not None)
+        ended = pump.run(
+            limits.timeout_s if timeout_s is None else timeout_s,
+            lambda: pattern.search(pump.noticed) is not None,
+        )
         match = pattern.search(pump.noticed)
         if ended or match is None:
             self._process = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,26 @@ from sandbox.types import MIB
 from tests.sandbox.conftest import SMALL, needs, python
 
 
+@pytest.fixture(autouse=True)
+def _the_next_task_is_clean() -> Iterator[None]:
+    yield
+    with sandbox.create(SandboxSpec(limits=SMALL)) as fresh:
+        assert (
+            fresh.exec(["/bin/ls", "-A", ".", "/tmp", "/dev/shm"]).stdout.text == ".:\n\n/dev/shm:\n\n/tmp:\n"
+        )
+
+
 def test_abuse_01_fork_bomb(box: Sandbox) -> None:
     needs("processes")
-    code = "import os\nn=0\ntry:\n  while True:\n    if os.fork() == 0: __import__('time').sleep(60)\n    n += 1\nexcept OSError: print(n)"
+    code = """
+import os, time
+count = 0
+try:
+    while True:
+        if os.fork() == 0: time.sleep(60)
+        count += 1
+except OSError: print(count)
+"""
     result = python(box, code)
     assert result.reason == "pids"
     assert 10 <= int(result.stdout.text) <= SMALL.processes
@@ -25,7 +43,17 @@ def test_abuse_01_fork_bomb(box: Sandbox) -> None:
 
 def test_abuse_02_thread_bomb(box: Sandbox) -> None:
     needs("processes")
-    code = "import threading, time\nn=0\ntry:\n  while True:\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start(); n += 1\nexcept RuntimeError: print(n, flush=True); import os; os._exit(0)"
+    code = """
+import os, threading, time
+count = 0
+try:
+    while True:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        count += 1
+except RuntimeError:
+    print(count, flush=True)
+    os._exit(0)
+"""
     result = python(box, code)
     assert result.reason == "pids"
     assert 10 <= int(result.stdout.text) <= SMALL.processes
@@ -42,9 +70,15 @@ def test_abuse_03_memory_bomb_in_one_process(box: Sandbox) -> None:
 
 def test_abuse_04_memory_bomb_spread_over_children(box: Sandbox) -> None:
     needs("memory_total")
-    code = "import os, time\nfor _ in range(8):\n  if os.fork() == 0: x = bytearray(20 << 20); time.sleep(60)\nfor _ in range(8): os.wait()"
-    assert python(box, code, timeout_s=3.0).reason in ("oom", "timeout")
-    code = code.replace("time.sleep(60)", "time.sleep(0.5); os._exit(0)")
+    code = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        x = bytearray(20 << 20)
+        time.sleep(60)
+for _ in range(8): os.wait()
+"""
+    code = code.replace("time.sleep(60)", "time.sleep(0.3); os._exit(0)")
     assert python(box, code).reason == "oom"
 
 
@@ -67,7 +101,7 @@ for place, limit in (("/tmp", 4), ("/dev/shm", 4), ("/workspace", 4), ("/dev", 0
     if "workspace_size" not in box.capabilities.enforced:
         lines = [line for line in lines if not line.startswith("/workspace")]
     for line in lines:
-        place, bounded, number = line.split()
+        _place, bounded, number = line.split()
         assert bounded == "True", line
         assert number in ("28", "30", "13"), line  # ENOSPC, EROFS, EACCES
     assert len(lines) >= 6
@@ -143,7 +177,16 @@ def test_abuse_13_daemon_in_its_own_session_holding_stdout(box: Sandbox) -> None
 
 
 def test_abuse_14_double_forked_daemon_writing_afterwards(box: Sandbox) -> None:
-    code = "import os, time\nif os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n  while True: open('late', 'a').write('x'); time.sleep(0.001)\ntime.sleep(0.05)"
+    code = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    while True:
+        open("late", "a").write("x")
+        time.sleep(0.001)
+time.sleep(0.05)
+"""
     assert python(box, code).ok
     before = box.read("late")
     time.sleep(0.1)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import os
 import threading
 import time
 
@@ -21,8 +23,6 @@ def test_streams_exit_code_and_usage(box: Sandbox) -> None:
 def test_stdin_larger_than_a_pipe_comes_through_whole(box: Sandbox) -> None:
     data = bytes(range(256)) * 4000
     result = box.exec(["/usr/bin/md5sum"], stdin=data)
-    import hashlib
-
     assert result.stdout.text.split()[0] == hashlib.md5(data).hexdigest()
 
 
@@ -36,7 +36,8 @@ def test_environment_is_clean_and_extended(box: Sandbox, monkeypatch: pytest.Mon
     lines = box.exec(["/usr/bin/env"], env={"MINE": "a=b c"}).stdout.text.splitlines()
     names = {line.split("=")[0] for line in lines}
     assert names == {
-        "PATH", "HOME", "USER", "LANG", "TZ", "TERM", "TMPDIR", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "PWD", "MINE",
+        "PATH", "HOME", "USER", "LANG", "TZ", "TERM", "TMPDIR", "PWD", "MINE", "PYTHONHASHSEED",
+        "PYTHONDONTWRITEBYTECODE",
     }  # fmt: skip
     assert "MINE=a=b c" in lines
     assert "TZ=UTC" in lines
@@ -52,8 +53,6 @@ def test_malformed_environment_is_refused(box: Sandbox, env: dict[str, str]) -> 
 
 
 def test_harness_umask_does_not_leak(box: Sandbox) -> None:
-    import os
-
     before = os.umask(0o077)
     try:
         result = box.exec(["/bin/bash", "-c", "umask"])

@@ -13,7 +13,11 @@ from sandbox import Sandbox, SandboxBusy, SandboxError, SandboxPathError, Sandbo
 from sandbox.bubblewrap import BubblewrapSandbox
 from tests.sandbox.conftest import SMALL
 
-LIST = "find . -type f -printf '%P %s\\n' | sort; find . -mindepth 1 -type d -printf '%P/\\n' | sort; find . -type l -printf '%P -> %l\\n'"
+LIST = """
+find . -type f -printf '%P %s\n' | sort
+find . -mindepth 1 -type d -printf '%P/\n' | sort
+find . -type l -printf '%P -> %l\n'
+"""
 
 
 def listing(box: Sandbox) -> str:
@@ -143,7 +147,10 @@ def test_deep_chains_are_flattened_and_stay_right(base: Sandbox) -> None:
 
 
 def test_modes_times_links_and_holes_survive_flattening(base: Sandbox) -> None:
-    script = "chmod 751 d; chmod 4640 keep; touch -d @1000 d/two; ln -s nowhere link; mkfifo pipe; truncate -s 3M d/hole; echo end >> d/hole; touch -d @2000 d"
+    script = """
+    chmod 751 d; chmod 4640 keep; touch -d @1000 d/two; ln -s nowhere link; mkfifo pipe
+    truncate -s 3M d/hole; echo end >> d/hole; touch -d @2000 d
+    """
     assert base.exec(["/bin/bash", "-c", script]).ok
     show = ["/usr/bin/find", ".", "-mindepth", "1", "-printf", "%P %y %m %s %T@ %l %u\\n"]
     with base.fork() as child:

@@ -19,8 +19,8 @@ def test_posture_of_a_running_program(box: Sandbox) -> None:
     assert posture["descriptors"] == [0, 1, 2]
     assert posture["oom_score_adj"] == 1000
     assert set(posture["writable_mounts"]) - {"/proc"} <= {
-        "/tmp", "/workspace", "/dev/shm", "/dev/pts", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
-        "/dev/tty", "/dev/console",
+        "/tmp", "/workspace", "/dev/shm", "/dev/pts", "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+        "/dev/urandom", "/dev/tty", "/dev/console",
     }  # fmt: skip
     limits = posture["limits"]
     assert limits["Max core file size"] == "0"
