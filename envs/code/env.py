@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import sandbox as sandboxes
 from envs.base import PolicySpec
@@ -13,10 +13,12 @@ from envs.code.tasks import make_tasks
 from envs.tool_env import ToolEnv
 from envs.types import Reward, Split, Task
 from sandbox.base import Sandbox
+from sandbox.errors import SandboxClosed
 from sandbox.types import SandboxSpec
 from tools import ToolError, tool
 
 MAX_SUBMISSION_CHARS = 100_000
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class CodeEnv(ToolEnv):
         Args:
             code: the whole source to run.
         """
-        return tools.run_python(self._sandbox(), code)
+        return self._live(tools.run_python(self._sandbox(), code))
 
     @tool
     def shell(self, command: str) -> str:
@@ -81,7 +83,7 @@ class CodeEnv(ToolEnv):
         Args:
             command: such as "ls" or "python3 solution.py < input.txt".
         """
-        return tools.run_shell(self._sandbox(), command)
+        return self._live(tools.run_shell(self._sandbox(), command))
 
     @tool
     def read_file(self, path: str) -> str:
@@ -131,7 +133,7 @@ class CodeEnv(ToolEnv):
         self._close_agent()
         self._grader = self._open(grading_spec())
         try:
-            self.verdict = judge(self._grader, self.task, self._submission)
+            self.verdict = self._live(judge(self._grader, self.task, self._submission))
         finally:
             self._grader.close()
             self._grader = None
@@ -159,6 +161,16 @@ class CodeEnv(ToolEnv):
         """Continue from a copy of the workspace."""
         self._submission, self.verdict = None, None
         self._agent = state.frozen.fork() if state.frozen is not None else None
+
+    def _live(self, result: Result) -> Result:
+        """A result, unless an interrupt cut it short: then what looks like the program's doing is ours.
+
+        Raises:
+            SandboxClosed: the episode was interrupted; leaves as a `deadline` fault.
+        """
+        if self.interrupted:
+            raise SandboxClosed("the episode was interrupted while a program ran")
+        return result
 
     def _sandbox(self) -> Sandbox:
         if self._agent is None:

@@ -8,6 +8,7 @@ in no other split under any seed, neither as a function nor as a program.
 
 from __future__ import annotations
 
+import ast
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 from envs.code.driver import encode
 from envs.code.families import FAMILIES, LEVELS
-from envs.code.mutation import mutants
+from envs.code.mutation import mutate, sites
 from envs.code.problem import Args, Problem, load, program, stdin_text, stdin_words, stdout_text
 from envs.tasksets import split_of, task_id
 from envs.types import Split, Task
@@ -90,12 +91,13 @@ def _near_misses(
     problem: Problem, hidden: list[tuple[Args, Any]], pool: list[tuple[Args, Any]], rng: random.Random
 ) -> list[str]:
     """Three mutants that fail; where one passes, an input that betrays it moves to `hidden`."""
-    sources = list(dict.fromkeys(mutants(problem.source)))
-    rng.shuffle(sources)
-    close: list[str] = []
-    far: list[str] = []
-    for source in sources[:24]:
-        mutant = load(source, problem.name)
+    where = sites(problem.source)
+    rng.shuffle(where)
+    close: list[ast.Module] = []
+    far: list[ast.Module] = []
+    for site in where[:24]:
+        tree = mutate(problem.source, site)
+        mutant = load(tree, problem.name)
         right = sum(_outcome(mutant, args) == value for args, value in hidden)
         if right == len(hidden):
             betrayer = next((case for case in pool if _outcome(mutant, case[0]) != case[1]), None)
@@ -103,8 +105,12 @@ def _near_misses(
                 continue  # equal in effect, as far as can be seen
             pool.remove(betrayer)
             hidden.append(betrayer)
-        (close if right > 0 else far).append(source)
-    return [*close, *far][:NEAR_MISSES]
+        (close if right > 0 else far).append(tree)
+    different: dict[str, None] = {}
+    for tree in [*close, *far]:
+        if len(different) < NEAR_MISSES:
+            different[ast.unparse(tree) + "\n"] = None
+    return list(different)
 
 
 def _cheap(hidden: list[tuple[Args, Any]]) -> bool:

@@ -67,8 +67,8 @@ def tasks(
         TaskError: the file is absent, malformed, or can be read inside the sandbox.
     """
     path = path or installed()
-    rows = [row for row in read_rows(path) if split_of(row["task_id"]) == split]
     _refuse_visible(path, backend)
+    rows = [row for row in read_rows(path) if split_of(row["task_id"]) == split]
     random.Random(seed).shuffle(rows)
     found: list[Task] = []
     for row in rows:

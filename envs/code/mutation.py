@@ -8,7 +8,7 @@ hidden inputs are strong enough, and they are the wrong answers of the sloppy po
 from __future__ import annotations
 
 import ast
-import copy
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,15 +23,23 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "sum": "max", 
 _METHODS = {"upper": "lower", "lower": "upper", "startswith": "endswith", "endswith": "startswith"}
 
 
-def mutants(source: str) -> Iterator[str]:
-    """Every one-change variant of `source`, in the order of the tree; some may be equal in effect."""
+Site = tuple[int, int]
+"""Which node of the tree, in the order of `ast.walk`, and which of its possible changes."""
+
+
+def sites(source: str) -> list[Site]:
+    """Where `source` can be changed, in the order of the tree."""
+    nodes = enumerate(ast.walk(ast.parse(source)))
+    return [(index, at) for index, node in nodes for at, _ in enumerate(_changes(node))]
+
+
+def mutate(source: str, site: Site) -> ast.Module:
+    """The tree of `source` with one change made; it may be equal in effect."""
+    index, at = site
     tree = ast.parse(source)
-    for index, node in enumerate(ast.walk(tree)):
-        for change in _changes(node):
-            copied = copy.deepcopy(tree)
-            target = next(other for at, other in enumerate(ast.walk(copied)) if at == index)
-            change(target)
-            yield ast.unparse(ast.fix_missing_locations(copied)) + "\n"
+    node = next(itertools.islice(ast.walk(tree), index, None))
+    next(itertools.islice(_changes(node), at, None))(node)
+    return tree
 
 
 def _changes(node: ast.AST) -> Iterator[Callable[[Any], None]]:
@@ -78,7 +86,7 @@ def _boolean(node: ast.BoolOp) -> None:
 
 
 def _negate(node: ast.IfExp | ast.If) -> None:
-    node.test = ast.UnaryOp(op=ast.Not(), operand=node.test)
+    node.test = ast.copy_location(ast.UnaryOp(op=ast.Not(), operand=node.test), node.test)
 
 
 def _up(node: ast.Constant) -> None:

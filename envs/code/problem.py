@@ -7,6 +7,7 @@ them on the host is safe; they hold no `while` loop, so that a mutated one ends 
 
 from __future__ import annotations
 
+import ast
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def function(problem_signature: str, *lines: str) -> str:
     return "\n".join([problem_signature, *(f"    {line}" for line in lines)]) + "\n"
 
 
-def load(source: str, name: str) -> Callable[..., Any]:
+def load(source: str | ast.Module, name: str) -> Callable[..., Any]:
     """Compile one of our own sources and return its function `name`."""
     space: dict[str, Any] = {"__name__": "reference"}
     exec(compile(source, "reference.py", "exec"), space)

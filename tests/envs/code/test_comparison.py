@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
 from envs.code.comparison import Rule, agree
 from tests.envs.code.test_driver import VALUES
@@ -95,6 +94,7 @@ def test_text_drops_trailing_whitespace_only() -> None:
     assert not agree("1\n", 1, rule)
 
 
+@settings(max_examples=40)
 @given(VALUES)
 def test_exact_is_reflexive(value: Any) -> None:
     assert agree(value, value, EXACT)

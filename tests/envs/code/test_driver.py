@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envs.code import driver
@@ -25,6 +25,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(VALUES)
 def test_values_survive_the_crossing(value: Any) -> None:
     crossed = decode(json.loads(json.dumps(encode(value))))
