@@ -23,6 +23,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar, cast, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -46,7 +47,7 @@ class _Untitled(GenerateJsonSchema):
 
 
 class _Mark:
-    """What `@tool` leaves on a function. The argument model is built on first use and shared by instances."""
+    """What `@tool` leaves on a function. Model and schema are built on first use and shared by instances."""
 
     def __init__(self, function: Callable[..., Any], name: str | None, timeout_s: float | None) -> None:
         self.name = name or function.__name__
@@ -63,14 +64,12 @@ class _Mark:
         self.description = docstring.summary(function.__doc__ or "")
         self.function = function
         self.names = _parameters(function, self.name)
-        self._model: type[BaseModel] | None = None
 
-    @property
+    @cached_property
     def model(self) -> type[BaseModel]:
-        if self._model is None:
-            self._model = _argument_model(self.function, self.names)
-        return self._model
+        return _argument_model(self.function, self.names)
 
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         schema = self.model.model_json_schema(schema_generator=_Untitled)
         schema.pop("title", None)
@@ -101,7 +100,7 @@ class Tool:
         mark = getattr(function, _MARK, None)
         if not isinstance(mark, _Mark):
             raise TypeError(f"a tool is a function marked with @tool, got {function!r}; decorate it")
-        return cls(mark.name, mark.description, mark.parameters(), function, mark.model, mark.timeout_s)
+        return cls(mark.name, mark.description, mark.parameters, function, mark.model, mark.timeout_s)
 
     def to_schema(self) -> ToolSchema:
         """The tool as the model sees it."""
