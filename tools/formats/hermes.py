@@ -38,7 +38,7 @@ You are provided with function signatures within <tools></tools> XML tags:
 For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
-</tool_call>"""  # noqa: E501 - word for word what these models were trained on
+</tool_call>"""
 
 
 class HermesFormat:

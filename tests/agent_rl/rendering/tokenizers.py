@@ -113,7 +113,8 @@ def byte_level(template: str, special: list[str], eos: str, added: tuple[str, ..
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(t, normalized=False) for t in added])
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos, chat_template=template)
+    build: Any = PreTrainedTokenizerFast
+    return build(tokenizer_object=tokenizer, eos_token=eos, chat_template=template)
 
 
 CHATML = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
