@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from transformers.utils import logging as transformers_logging
+
 from agent_rl import branching, context, credit, curriculum, losses, weights
 from agent_rl.config import Config, ConfigError, to_toml
 from agent_rl.evaluation import play
@@ -28,8 +30,10 @@ from envs.types import Policy, Task
 from tools import formats
 from tools.types import ToolSchema
 
+transformers_logging.disable_progress_bar()
+
 _VOCABULARY_TASKS = 200
-"""Transcripts from which the tiny model's words are learnt."""
+"""Tasks from whose transcripts the tiny model's words are learnt, at most."""
 _WORD_COUNT = 8
 """A word of the tiny tokenizer occurs in at least this many transcripts; rarer text, values above all, is spelled."""
 
@@ -75,7 +79,7 @@ def build(
             context=context.make(config.context, config.engine.window),
             branching=branching.make(config.branching),
             config=config.rollout,
-            make_env=make,
+            make_env=_fresh(config.env.id),
             seed=config.seed,
             deterministic=config.deterministic,
         ),
@@ -151,10 +155,10 @@ def _tasks(config: Config, held_out: int, progress: Progress) -> tuple[list[Task
         return train, train, test[:held_out]
     cls = spec(env.id).load()
     demos = config.warm_start.demonstrations if config.warm_start.steps else 0
-    vocabulary = _VOCABULARY_TASKS if config.model.source == "tiny" else 0
-    first = max(demos, vocabulary)
+    vocabulary = 0 if demos or config.model.source != "tiny" else _VOCABULARY_TASKS
+    first = demos + vocabulary
     train = cls.tasks("train", first + env.train_tasks, config.seed, **env.options)
-    return train[first:], train[:first], cls.tasks("test", held_out, config.seed, **env.options)
+    return train[first:], train[:demos] or train[:vocabulary], cls.tasks("test", held_out, config.seed, **env.options)
 
 
 def env_policies(env_id: str) -> dict[str, PolicySpec]:

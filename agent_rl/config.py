@@ -180,7 +180,7 @@ def to_toml(config: Config) -> str:
     """The effective configuration, readable by `load`."""
     lines: list[str] = []
     sections: list[str] = []
-    for name, value in config.model_dump(mode="json").items():
+    for name, value in config.model_dump(mode="json", exclude_none=True).items():
         if isinstance(value, dict):
             body = [f"{k} = {_toml(v)}" for k, v in value.items()]
             sections += ["", f"[{name}]", *body]

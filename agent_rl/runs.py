@@ -45,18 +45,23 @@ def evaluate_run(
     stored = load(run_dir / "config.toml")
     config = stored.model_copy(update={"run_dir": str(run_dir)})
     parts = build(config, progress=progress, held_out=tasks)
-    step = restore_latest(parts)
-    if step is None:
-        raise ConfigError(
-            f"{run_dir} has no checkpoint yet; train it first: agent-rl train {run_dir}/config.toml"
-        )
+    if load_latest(parts) is None:
+        raise ConfigError(f"{run_dir} has no checkpoint yet; train it: agent-rl train {run_dir}/config.toml")
 
-    async def evaluate() -> Report:
+    async def work() -> Report:
         await parts.publisher.publish("main", parts.learner.version, parts.learner.weights())
-        name = f"eval-{tasks}x{samples}-t{temperature:g}"
-        return await judge(parts, step, name, samples=samples, temperature=temperature)
+        parts.progress.phase("evaluate", len(parts.eval_tasks) * samples)
+        report, _ = await evaluate(
+            parts.collector,
+            parts.eval_tasks,
+            name=run_dir.name,
+            samples=samples,
+            temperature=temperature,
+            progress=lambda episode: parts.progress.advance(),
+        )
+        return report
 
-    return asyncio.run(_closing(parts, evaluate()))
+    return asyncio.run(_closing(parts, work()))
 
 
 async def _closing(parts: Parts, work: Coroutine[Any, Any, T]) -> T:

@@ -81,7 +81,7 @@ class Collector:
         context: ContextManager,
         branching: Branching,
         config: RolloutConfig,
-        make_env: Callable[[str], Env],
+        make_env: Callable[[], Env],
         seed: int,
         deterministic: bool = False,
     ) -> None:

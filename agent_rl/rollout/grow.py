@@ -32,7 +32,7 @@ from tools.types import Message
 class Stage:
     """What groups are played on; the same for a whole collection."""
 
-    make_env: Callable[[str], Env]
+    make_env: Callable[[], Env]
     actor: Callable[[TaskRequest, int], Actor]
     """Makes the actor of one sample; an engine's actor serves all."""
     renderer: Renderer
@@ -68,7 +68,7 @@ class Group:
         """Grow to the budget. Never raises for a fault: faulted episodes are in the forest, with theirs."""
         if self.stage.lockstep is not None:
             self.stage.lockstep.enter()
-        template = self.stage.make_env(self.request.task.env)
+        template = self.stage.make_env()
         try:
             prompt = await self._root(template)
             rng = np.random.default_rng([abs(hash_key(k)) for k in self.key])
@@ -198,7 +198,7 @@ class Group:
 
     async def _place(self, point: Point, template: Env) -> Env:
         if point.snapshot is None:
-            env = self.stage.make_env(self.request.task.env)
+            env = self.stage.make_env()
             try:
                 await self._reset(env)
             except BaseException:

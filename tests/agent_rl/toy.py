@@ -130,7 +130,7 @@ def collector(
     branching: BranchingConfig | None = None,
     context: ContextConfig | None = None,
     deterministic: bool = False,
-    make_env: Callable[[str], Any] | None = None,
+    make_env: Callable[[], Any] | None = None,
     **config: Any,
 ) -> Collector:
     return Collector(
@@ -139,7 +139,7 @@ def collector(
         context=make_context(context or ContextConfig(), engine.window),
         branching=make_branching(branching or BranchingConfig()),
         config=RolloutConfig(**{"max_new_tokens": 40, **config}),
-        make_env=make_env or (lambda id: LookEnv()),
+        make_env=make_env or LookEnv,
         seed=7,
         deterministic=deterministic,
     )
