@@ -60,9 +60,10 @@ class Lifecycle:
     def begin_world(self) -> None:
         """Note that a world is being built and will have to be taken down."""
         with self._lock:
+            self.require_open()  # a world built after `close` would stand for ever
             self._interrupted.clear()
             self._world_stands = True
-            self.phase = "dead" if self.phase != "closed" else "closed"
+            self.phase = "dead"
 
     def take_world(self) -> bool:
         """Whether there is a world to take down; only one caller is told so."""

@@ -271,6 +271,22 @@ def test_close_during_a_step_wins() -> None:
     assert env.ended == 1
 
 
+def test_no_world_is_built_after_a_close_that_came_first() -> None:
+    class ClosedMeanwhile(Echo):
+        @classmethod
+        def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
+            env.close()
+            return super().tasks(split, n, seed)
+
+        def _begin(self, task: Task) -> list[Message]:
+            raise AssertionError("built a world after close")
+
+    env = ClosedMeanwhile()
+    with pytest.raises(FaultError, match="it was closed"):
+        env.reset()
+    assert env.ended == 0
+
+
 # ------------------------------------------------------------------------------------------------- forking
 
 
