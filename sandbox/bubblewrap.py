@@ -180,9 +180,11 @@ class BubblewrapSandbox:
     def posture(self) -> Mapping[str, Any]:
         """What the kernel says about a program started now; see `posture.describe`."""
         with self._busy:
-            process = self._programs.start(("/bin/sleep", "60"), self._open_stack().mount_arguments())
+            process = self._programs.start(
+                ("/bin/cat",), self._open_stack().mount_arguments(), with_stdin=True
+            )
             try:
-                return posture.describe(posture.program_of(process, "sleep"))
+                return posture.describe(posture.program_of(process))
             finally:
                 process.kill("killed")
                 self._programs.end(process)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
+import select
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,22 +22,24 @@ _SHOWN = {
 }
 
 
-def program_of(process: Process, name: str, timeout_s: float = 5.0) -> int:
-    """Host pid of the program called `name` that runs under a sandbox's init.
+def program_of(process: Process, timeout_s: float = 10.0) -> int:
+    """Host pid of a `cat` launched with a pipe as its input, once it echoes and so is past its loader.
 
     Raises:
-        SandboxLost: it does not appear in time.
+        SandboxLost: it does not answer in time.
     """
-    until = time.monotonic() + timeout_s
-    while time.monotonic() < until:
-        process.take_status()
-        if process.init_pid is not None:
-            for pid in proctree.children(process.init_pid):
-                with contextlib.suppress(OSError):
-                    if Path(f"/proc/{pid}/comm").read_text().strip() == name:
-                        return pid
-        time.sleep(0.002)
-    raise SandboxLost(f"the probe {name!r} did not start within {timeout_s} s")
+    pipes = process.pipes
+    assert pipes.stdin is not None
+    os.write(pipes.stdin, b"?")
+    poll = select.poll()
+    poll.register(pipes.stdout, select.POLLIN)
+    poll.poll(timeout_s * 1000)
+    with contextlib.suppress(BlockingIOError):
+        if os.read(pipes.stdout, 1) == b"?":
+            process.take_status()
+            if process.init_pid is not None and (pids := proctree.children(process.init_pid)):
+                return pids[0]
+    raise SandboxLost(f"the probe did not start within {timeout_s} s")
 
 
 def describe(pid: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,40 +42,29 @@ class Programs:
     ) -> Process:
         """Launch a program and return at once; the caller supervises it and calls `end`.
 
-        Args:
-            argv: The program and its arguments.
-            workspace: Arguments that mount the workspace.
-            env: Added to the environment of the spec.
-            cwd: Relative to the workspace.
-            with_stdin: Whether it gets a pipe for its standard input.
-            extra: Descriptors that it inherits.
+        `workspace` are the arguments that mount it; `extra` are descriptors that the program inherits.
 
         Raises:
             SandboxClosed: `stop` was called.
             SandboxLost: the launch failed.
             ValueError: see `sandbox.base.Sandbox.exec`.
         """
-        words = _checked(argv)
-        folder = "/".join(files.components(cwd))
-        machine, before = self._machine, self._host_command()
-        environment = {**self._spec.env, **(env or {})}
-
-        def arguments(status_fd: int, seccomp_fd: int) -> bytes:
-            return launch.arguments(
-                etc=machine.etc,
-                limits=self.limits,
-                workspace=workspace,
-                cwd=folder,
-                env=environment,
-                status_fd=status_fd,
-                seccomp_fd=seccomp_fd,
-            )
+        words, folder = _checked(argv), "/".join(files.components(cwd))
+        before, machine = self._host_command(), self._machine
+        arguments = functools.partial(
+            launch.arguments,
+            etc=machine.etc,
+            limits=self.limits,
+            workspace=workspace,
+            cwd=folder,
+            env={**self._spec.env, **(env or {})},
+        )
 
         def go() -> Process:
             process = spawn(
                 lambda list_fd: [*before, "./bwrap", "--args", str(list_fd), "--", *words],
                 folder=machine.bin,
-                arguments=arguments,
+                arguments=lambda status_fd, seccomp_fd: arguments(status_fd=status_fd, seccomp_fd=seccomp_fd),
                 seccomp=machine.seccomp,
                 with_stdin=with_stdin,
                 extra=extra,
