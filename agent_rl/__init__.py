@@ -31,7 +31,10 @@ def _check_companions() -> None:
 _check_companions()
 
 from envs.base import Env, PolicySpec  # noqa: E402
+from envs.policies import ScriptedPolicy, call, say  # noqa: E402
 from envs.registry import list_ids, make, register, spec  # noqa: E402
+from envs.rewards import reward  # noqa: E402
+from envs.tasksets import load_jsonl, task_id  # noqa: E402
 from envs.tool_env import ToolEnv  # noqa: E402
 from envs.types import Fault, FaultError, Policy, Reward, RewardComponent, Snapshot, Step, Task  # noqa: E402
 from tools.errors import ToolError  # noqa: E402
@@ -39,11 +42,6 @@ from tools.schema import tool  # noqa: E402
 from tools.types import Message, ToolCall, ToolResult  # noqa: E402
 
 __version__ = "0.1.0"
-
-
-def reward(**components: float) -> Reward:
-    """A reward of named episode components, each with weight 1: `reward(correct=1.0)`."""
-    return Reward(tuple(RewardComponent(name=n, value=float(v)) for n, v in components.items()))
 
 
 __all__ = [
@@ -55,6 +53,7 @@ __all__ = [
     "PolicySpec",
     "Reward",
     "RewardComponent",
+    "ScriptedPolicy",
     "Snapshot",
     "Step",
     "Task",
@@ -62,10 +61,14 @@ __all__ = [
     "ToolEnv",
     "ToolError",
     "ToolResult",
+    "call",
     "list_ids",
+    "load_jsonl",
     "make",
     "register",
     "reward",
+    "say",
     "spec",
+    "task_id",
     "tool",
 ]

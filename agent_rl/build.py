@@ -108,7 +108,7 @@ def open_store(config: Config, run_dir: Path) -> Store:
     path = run_dir / "config.toml"
     if not path.exists():
         run_dir.mkdir(parents=True, exist_ok=True)
-        store = Store.create(run_dir, effective, config.seed)
+        store = Store.create(run_dir, effective, config.seed, url=config.storage.url)
         partial = path.with_suffix(".partial")
         partial.write_text(to_toml(config), encoding="utf-8")
         os.replace(partial, path)
@@ -121,10 +121,16 @@ def open_store(config: Config, run_dir: Path) -> Store:
             f"{run_dir} holds a run with other settings ({', '.join(differing[:4])}); "
             "continue it with its own, or choose another run_dir"
         )
-    return Store.open(run_dir)
+    return Store.open(run_dir, url=config.storage.url)
 
 
-_MAY_CHANGE = {"trainer.steps", "trainer.eval_every", "trainer.checkpoint_every", "trainer.keep_checkpoints"}
+_MAY_CHANGE = {
+    "telemetry.sinks",
+    "trainer.steps",
+    "trainer.eval_every",
+    "trainer.checkpoint_every",
+    "trainer.keep_checkpoints",
+}
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
@@ -155,10 +161,14 @@ def _tasks(config: Config, held_out: int, progress: Progress) -> tuple[list[Task
         return train, train, test[:held_out]
     cls = spec(env.id).load()
     demos = config.warm_start.demonstrations if config.warm_start.steps else 0
-    vocabulary = 0 if demos or config.model.source != "tiny" else _VOCABULARY_TASKS
+    vocabulary = 0 if demos or not config.model.source.startswith("tiny") else _VOCABULARY_TASKS
     first = demos + vocabulary
     train = cls.tasks("train", first + env.train_tasks, config.seed, **env.options)
-    return train[first:], train[:demos] or train[:vocabulary], cls.tasks("test", held_out, config.seed, **env.options)
+    return (
+        train[first:],
+        train[:demos] or train[:vocabulary],
+        cls.tasks("test", held_out, config.seed, **env.options),
+    )
 
 
 def env_policies(env_id: str) -> dict[str, PolicySpec]:
@@ -183,7 +193,7 @@ def _demonstrator(config: Config) -> Callable[[Task, int], Policy]:
 
 
 def _model(config: Config, run_dir: Path, demonstrations: Sequence[Task]) -> tuple[Any, Any]:
-    if config.model.source != "tiny":
+    if config.model.source.partition(":")[0] != "tiny":
         return load_model(config.model.source, dtype=config.learner.dtype, seed=config.seed)
     folder = run_dir / "model"
     if not folder.exists():
@@ -191,10 +201,8 @@ def _model(config: Config, run_dir: Path, demonstrations: Sequence[Task]) -> tup
         model = build_tiny(
             tokenizer,
             seed=config.seed,
-            hidden_size=config.model.hidden_size,
-            layers=config.model.layers,
-            heads=config.model.heads,
             window=config.engine.window,
+            **_tiny_sizes(config.model.source),
         )
         partial = run_dir / "model.partial"
         shutil.rmtree(partial, ignore_errors=True)
@@ -204,18 +212,33 @@ def _model(config: Config, run_dir: Path, demonstrations: Sequence[Task]) -> tup
     return load_model(str(folder), dtype=config.learner.dtype, seed=config.seed)
 
 
+def _tiny_sizes(source: str) -> dict[str, int]:
+    sizes = source.partition(":")[2]
+    if not sizes:
+        return {}
+    numbers = sizes.split("x")
+    if len(numbers) != 3 or not all(n.isdigit() for n in numbers):
+        raise ConfigError(
+            f"model.source = {source!r}: sizes read hidden x layers x heads, such as tiny:32x1x2"
+        )
+    hidden, layers, heads = map(int, numbers)
+    return {"hidden_size": hidden, "intermediate_size": 3 * hidden, "layers": layers, "heads": heads}
+
+
 def _transcripts(config: Config, tasks: Sequence[Task]) -> list[str]:
     """Conversations of the demonstrating and the gold policy, as the tool format writes them."""
     tool_format = formats.get(config.rendering.tool_format)
     policies = env_policies(config.env.id)
     names = [n for n in ("gold", config.warm_start.policy) if n in policies]
-    system = tool_format.system_text(_tools(config.env.id, tasks[0]))
+    tools = _tools(config.env.id, tasks[0])
+    system = tool_format.system_text(tools)
     texts: list[str] = []
     for task in tasks[:_VOCABULARY_TASKS]:
         for name in names:
             _, messages = play(_fresh(config.env.id), policies[name].make(task, config.seed), task)
             shown = [
-                tool_format.render_calls(m) if m["role"] == "assistant" else m["content"] for m in messages
+                tool_format.render_calls(m, tools) if m["role"] == "assistant" else m["content"]
+                for m in messages
             ]
             texts.append("\n".join([system, *shown]))
     return texts

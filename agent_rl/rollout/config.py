@@ -24,7 +24,5 @@ class RolloutConfig(BaseModel):
     and never used again."""
     retries: int = Field(default=1, ge=0)
     """Fresh attempts after a retryable fault."""
-    max_snapshots: int = Field(default=256, ge=0)
-    """Snapshots held by one group."""
     exclude_from_loss: tuple[StopReason, ...] = ("fault", "cancelled", "deadline", "max_summaries")
     exclude_from_baseline: tuple[StopReason, ...] = ("fault", "cancelled", "deadline")

@@ -197,12 +197,10 @@ class EpisodeRun:
         return None
 
     async def _with_snapshot(self, point: Point) -> Point:
-        if not self.scene.snapshots or point.node in self.record.points:
-            return point
-        if len(self.record.points) >= self.scene.config.max_snapshots:
+        if not self.scene.snapshots or self.record.full:
             return point
         snapshot, _, _ = await self.scene.threads.call(self.env, "snapshot", self.env.snapshot)
-        if not self.record.keep(replace(point, snapshot=snapshot), self.scene.config.max_snapshots):
+        if not self.record.keep(replace(point, snapshot=snapshot)):
             snapshot.release()
         return point
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from agent_rl.rollout.faults import boundary
 from envs.base import Env
-from envs.types import FaultStage
+from envs.types import Fault, FaultError, FaultStage
 
 T = TypeVar("T")
 
@@ -54,7 +54,8 @@ class EnvThreads:
                     if started and time.perf_counter() - started[0] >= self.timeout_s:
                         self._abandon(env)
                         future.add_done_callback(lambda f: f.cancelled() or f.exception())
-                        raise TimeoutError(f"{stage} took longer than {self.timeout_s} s and was interrupted")
+                        detail = f"{stage} took longer than {self.timeout_s} s and was interrupted"
+                        raise FaultError(Fault(kind="deadline", stage=stage, detail=detail))
             except asyncio.CancelledError:
                 if not future.cancel():
                     self._abandon(env)
@@ -77,7 +78,5 @@ class EnvThreads:
 
 async def close_quietly(threads: EnvThreads, env: Env) -> None:
     """Close an environment; a fault while closing is swallowed, since the episode is over."""
-    from envs.types import FaultError
-
     with contextlib.suppress(FaultError):
         await threads.call(env, "close", env.close)

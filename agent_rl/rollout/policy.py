@@ -97,7 +97,7 @@ class EngineActor:
         kind: Literal["env", "context"],
     ) -> Action:
         """Sample the next action."""
-        del messages, tools
+        del messages
         sampling = Sampling(
             max_new_tokens=self.max_new_tokens - len(said),
             temperature=self.temperature,
@@ -109,7 +109,7 @@ class EngineActor:
         whole = np.concatenate([said, done.token_ids]).astype(np.int32)
         return Action(
             token_ids=done.token_ids,
-            message=self.renderer.parse(whole) if kind == "env" else self.renderer.plain(whole),
+            message=self.renderer.parse(whole, tools) if kind == "env" else self.renderer.plain(whole),
             cut=done.stop != "stop",
             logprobs=done.logprobs,
             versions=done.versions,
@@ -146,4 +146,4 @@ class PolicyActor:
         with boundary("generate"):
             # A policy that is offered no tools is asked for a summary (`envs.policies`).
             message = self.policy.act(messages, tools if kind == "env" else ())
-        return Action(token_ids=self.renderer.action(message), message=message, cut=False)
+        return Action(token_ids=self.renderer.action(message, tools), message=message, cut=False)

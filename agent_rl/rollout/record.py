@@ -12,6 +12,9 @@ from agent_rl.types.node import Int32
 from envs.types import Snapshot
 from tools.types import Message
 
+MAX_SNAPSHOTS = 256
+"""Most snapshots of one group; later turns are not branched from."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Point:
@@ -126,15 +129,14 @@ class GroupRecord:
         self.nodes = {k: n for k, n in self.nodes.items() if not k.startswith(prefix)}
         self.turns = {k: t for k, t in self.turns.items() if not k.startswith(prefix)}
 
-    def keep(self, point: Point, limit: int) -> bool:
-        """Remember a point to branch from; False when the cap on snapshots was reached."""
-        if point.node in self.points:
-            return False
-        held = sum(p.snapshot is not None for p in self.points.values())
-        if point.snapshot is not None and held >= limit:
-            return False
-        self.points[point.node] = point
-        return True
+    @property
+    def full(self) -> bool:
+        """Whether the group holds as many snapshots as it may."""
+        return len(self.points) > MAX_SNAPSHOTS
+
+    def keep(self, point: Point) -> bool:
+        """Remember a point to branch from; False when another episode was there first."""
+        return self.points.setdefault(point.node, point) is point
 
     def release(self) -> None:
         """Give back every snapshot."""

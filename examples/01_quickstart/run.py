@@ -14,7 +14,7 @@ from agent_rl.cli.tables import reports_table
 from agent_rl.config import load
 from agent_rl.runs import train_run
 from agent_rl.storage import Store
-from agent_rl.telemetry import ConsoleSink, JsonlSink
+from agent_rl.telemetry import make as make_sinks
 
 HERE = Path(__file__).parent
 
@@ -30,7 +30,7 @@ def main() -> None:
     console = Console()
     began = time.perf_counter()
     with ConsoleProgress(console) as progress:
-        sinks = [ConsoleSink(console), JsonlSink(args.out / "metrics.jsonl")]
+        sinks = [make_sinks(config.telemetry, args.out, steps=config.trainer.steps, console=console)]
         reports = train_run(config, progress=progress, sinks=sinks)
     seconds = time.perf_counter() - began
     store = Store.open(args.out)

@@ -88,7 +88,7 @@ def test_a_step_that_hangs_is_interrupted_and_its_environment_never_used_again(b
 @pytest.mark.parametrize(
     ("error", "kind", "retryable"),
     [
-        (TimeoutError("late"), "deadline", True),
+        (MemoryError(), "resource", True),
         (OSError(errno.ENOSPC, "full"), "resource", True),
         (OSError(errno.ENOENT, "none"), "environment", False),
         (ValueError("bug"), "environment", False),

@@ -24,7 +24,7 @@ def config(run_dir: Path, *, steps: int = 2, **sections):
         "run_dir": str(run_dir),
         "deterministic": True,
         "env": {"id": "tests.agent_rl.toy:LookEnv", "train_tasks": 8, "eval_tasks": 6},
-        "model": {"hidden_size": 32, "layers": 1, "heads": 2},
+        "model": {"source": "tiny:32x1x2"},
         "rendering": {"tool_format": "pythonic"},
         "engine": {"window": 512, "max_slots": 16},
         "rollout": {"max_new_tokens": 12, "env_threads": 2},
