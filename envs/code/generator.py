@@ -28,6 +28,8 @@ ENV_ID = "code-v1"
 EXAMPLES, HIDDEN, EXTRA_POOL, MOST_HIDDEN = 2, 10, 40, 16
 NEAR_MISSES = 3
 _RAISED = object()
+_FAILURES = (ArithmeticError, AttributeError, LookupError, NameError, RecursionError, TypeError, ValueError)
+"""How a mutated reference may fail; failing is then its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def _outcome(function: Any, args: Args) -> Any:
     given = [list(arg) if isinstance(arg, list) else arg for arg in args]
     try:
         return encode(function(*given))
-    except Exception:  # noqa: BLE001 - a mutated reference may fail in any way; failing is its answer
+    except _FAILURES:
         return _RAISED
 
 
