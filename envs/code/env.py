@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -53,7 +54,9 @@ class CodeEnv(ToolEnv):
         """How the last submission did, once graded; for people, never shown to a model."""
         self._submission: str | None = None
         self._agent: Sandbox | None = None
-        self._grader: Sandbox | None = None
+        self._open: list[Sandbox] = []
+        self._lock = threading.Lock()
+        self._standing = False
 
     @classmethod
     def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
@@ -121,37 +124,27 @@ class CodeEnv(ToolEnv):
 
     def setup(self, task: Task) -> None:
         """Nothing is started here: sandboxes open when they are needed."""
-        self._submission, self.verdict = None, None
+        self._submission, self.verdict, self._standing = None, None, True
 
     def grade(self) -> Reward:
         """Judge the submission in a fresh sandbox; without one the reward is 0."""
         if self._submission is None or not self._submission.strip():
-            self.verdict = Verdict(
-                passed=0, total=len(self.task.answer["tests"]), reason="nothing was submitted"
-            )
+            self.verdict = Verdict(passed=0, total=0, reason="nothing was submitted")
             return self.verdict.reward
-        self._close_agent()
-        self._grader = self._open(grading_spec())
-        try:
-            self.verdict = self._live(judge(self._grader, self.task, self._submission))
-        finally:
-            self._grader.close()
-            self._grader = None
+        self._shut()
+        with self._opened(grading_spec()) as grader:
+            self.verdict = self._live(judge(grader, self.task, self._submission))
         return self.verdict.reward
 
     def teardown(self) -> None:
         """Close what is open."""
-        self._close_agent()
-        if self._grader is not None:
-            self._grader.close()
-            self._grader = None
+        self._standing = False
+        self._shut()
 
     def interrupt(self) -> None:
         """Kill what runs in either sandbox."""
         super().interrupt()
-        for running in (self._agent, self._grader):
-            if running is not None:
-                running.close()
+        self._shut()
 
     def copy_state(self) -> Any:
         """The workspace as it is now."""
@@ -159,31 +152,43 @@ class CodeEnv(ToolEnv):
 
     def load_state(self, state: Any) -> None:
         """Continue from a copy of the workspace."""
-        self._submission, self.verdict = None, None
-        self._agent = state.frozen.fork() if state.frozen is not None else None
+        self._submission, self.verdict, self._standing = None, None, True
+        if state.frozen is not None:
+            self._agent = self._keep(state.frozen.fork())
 
-    def _live(self, result: Result) -> Result:
-        """A result, unless an interrupt cut it short: then what looks like the program's doing is ours.
-
-        Raises:
-            SandboxClosed: the episode was interrupted; leaves as a `deadline` fault.
-        """
-        if self.interrupted:
-            raise SandboxClosed("the episode was interrupted while a program ran")
-        return result
+    # --------------------------------------------------------------------------------------- sandboxes
 
     def _sandbox(self) -> Sandbox:
-        if self._agent is None:
-            self._agent = self._open(tools.agent_spec())
-        return self._agent
+        agent = self._agent
+        if agent is None:
+            agent = self._agent = self._opened(tools.agent_spec())
+        return agent
 
-    def _open(self, spec: SandboxSpec) -> Sandbox:
-        opened = sandboxes.create(spec, backend=self.backend)
-        if self.interrupted:  # the interrupt came while it opened and could not see it
+    def _opened(self, spec: SandboxSpec) -> Sandbox:
+        return self._keep(sandboxes.create(spec, backend=self.backend))
+
+    def _keep(self, opened: Sandbox) -> Sandbox:
+        """Note a sandbox for closing; one that opened too late to be seen by an interrupt is closed at once."""
+        with self._lock:
+            self._open.append(opened)
+        if self.interrupted or not self._standing:
             opened.close()
         return opened
 
-    def _close_agent(self) -> None:
-        agent, self._agent = self._agent, None
-        if agent is not None:
-            agent.close()
+    def _shut(self) -> None:
+        """Close every sandbox; from any thread."""
+        with self._lock:
+            shut, self._open = self._open, []
+        self._agent = None
+        for opened in shut:
+            opened.close()
+
+    def _live(self, result: Result) -> Result:
+        """A result, unless it was cut short from outside: then what looks like the program's doing is ours.
+
+        Raises:
+            SandboxClosed: the episode was interrupted or closed; leaves as a fault.
+        """
+        if self.interrupted or not self._standing:
+            raise SandboxClosed("the episode was interrupted while a program ran")
+        return result

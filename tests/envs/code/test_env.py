@@ -157,6 +157,17 @@ def test_interrupt_from_another_thread_is_a_deadline_fault(env: CodeEnv) -> None
     assert (caught.value.fault.kind, caught.value.fault.stage) == ("deadline", "step")
 
 
+@pytest.mark.parametrize("end", ["interrupt", "close"])
+def test_cutting_the_grading_short_is_a_fault_and_not_a_zero(env: CodeEnv, end: str) -> None:
+    timer = threading.Timer(0.5, getattr(env, end))
+    timer.start()
+    with pytest.raises(FaultError) as caught:
+        finish(env, "import time\ntime.sleep(8)\n")
+    timer.join()
+    assert caught.value.fault.stage == "grade"
+    assert caught.value.fault.kind == ("deadline" if end == "interrupt" else "environment")
+
+
 def test_a_task_without_tests_is_a_task_fault(backend: str, task: Task) -> None:
     broken = Task(id="t", env="code-v1", prompt=task.prompt, data=task.data, answer={"tests": [], "rule": {}})
     env = CodeEnv(backend=backend)
