@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast
 
 PAD, END = "<|pad|>", "<|end|>"
 ROLES = ("system", "user", "assistant", "tool")
@@ -48,13 +48,15 @@ def build_tokenizer(texts: Iterable[str], *, min_count: int) -> PreTrainedTokeni
     tokenizer.pre_tokenizer = _splitter()
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(list(SPECIAL))
-    return PreTrainedTokenizerFast(
+    wrap: Any = PreTrainedTokenizerFast
+    wrapped: PreTrainedTokenizerFast = wrap(
         tokenizer_object=tokenizer,
         eos_token=END,
         pad_token=PAD,
         chat_template=CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
     )
+    return wrapped
 
 
 def build_tiny(
@@ -111,12 +113,11 @@ def build_tiny(
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        attn_implementation="sdpa",
-        dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = LlamaForCausalLM(config)
+        factory: Any = AutoModelForCausalLM
+        model = factory.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model.eval()
