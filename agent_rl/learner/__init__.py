@@ -8,7 +8,7 @@ from agent_rl.learner.config import LearnerConfig
 
 if TYPE_CHECKING:
     from agent_rl.learner.learner import Learner
-    from agent_rl.learner.tree_attention import UnsupportedModelError
+    from agent_rl.learner.support import UnsupportedModelError
 
 
 def __getattr__(name: str) -> Any:
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
         return Learner
     if name == "UnsupportedModelError":
-        from agent_rl.learner.tree_attention import UnsupportedModelError
+        from agent_rl.learner.support import UnsupportedModelError
 
         return UnsupportedModelError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,7 +19,7 @@ from agent_rl.learner import checkpoint
 from agent_rl.learner.annotate import node_logprobs, rows_to_score
 from agent_rl.learner.config import LearnerConfig
 from agent_rl.learner.score import score_pack
-from agent_rl.learner.tree_attention import check_model
+from agent_rl.learner.support import prepare
 from agent_rl.types import AnnotationName, Annotations, Batch, Credits, Forest, Pack
 from agent_rl.types.node import Float32
 from agent_rl.types.seams import LossInputs, PolicyLoss
@@ -39,7 +39,7 @@ class Learner:
     def __init__(
         self, model: Any, config: LearnerConfig, loss: PolicyLoss, *, reference_model: Any | None = None
     ) -> None:
-        """Take over `model` (a transformers causal language model): its precision and mode are set in place.
+        """Take over `model` (a transformers causal language model): its precision, mode and attention are set.
 
         Args:
             model: trained in place; parameters that require no gradient stay frozen.
@@ -57,9 +57,10 @@ class Learner:
         self.skipped_steps = 0
         dtype = torch.float64 if config.dtype == "float64" else torch.float32
         model.to(dtype).eval()
-        check_model(model)
+        prepare(model)
         if reference_model is not None:
             reference_model.to(dtype).eval().requires_grad_(False)
+            prepare(reference_model)
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         if not self._parameters:
             raise ValueError("a learner trains at least one parameter, but all are frozen: unfreeze some")

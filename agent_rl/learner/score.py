@@ -33,7 +33,7 @@ def score_pack(
 
     Labels that are predicted from one token at one temperature share one row of logits.
     """
-    hidden = hidden_states(model, pack)
+    hidden = hidden_states(model, pack.token_ids, pack.positions, pack.subtree_end)
     head = model.get_output_embeddings()
     # Distinct (token, temperature) pairs in order of token, and the pair of each label.
     temperatures, which = np.unique(pack.temperatures, return_inverse=True)

@@ -1,110 +1,141 @@
-"""Attention over a prefix trie: which tokens see which, and which models that is true for."""
+"""Attention over a prefix trie, as an attention implementation of transformers.
+
+Tokens stand in depth-first order, so a block of consecutive queries sees the ancestors of its first token and
+parts of itself, and nothing else. Attention runs block by block over just those keys: its cost is tokens times
+depth, as if every path were computed once, where a mask over the whole trie would cost tokens squared.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-_RECURRENT = ("mamba", "rwkv", "recurrent", "linear", "conv", "ssm")
-"""Parts of layer type and model type names that mean a state carried from token to token."""
-_TOLERANCE = 1e-2
+from agent_rl.types.batch import Int64
+
+NAME = "agent_rl_tree"
+"""The implementation's name in transformers. Without a tree it is SDPA."""
+BLOCK = {"cpu": 256}
+"""Queries of one block by device type; 1024 elsewhere, where small blocks leave the device idle."""
 
 
-class UnsupportedModelError(ValueError):
-    """The model does not compute a token from its ancestors alone; it needs plain packing."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Queries `begin:end`, the keys they may see, and which see which."""
+
+    begin: int
+    end: int
+    keys: Tensor  # [K] ancestors of the first query, then the queries themselves
+    mask: Tensor  # [end - begin, K] bool
 
 
-def tree_mask(subtree_end: Tensor) -> Tensor:
-    """Who sees whom: token i sees j when `j <= i < subtree_end[j]`.
+def tree_mask(subtree_end: Int64, begin: int, keys: Int64) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Who sees whom: token i sees j when `j <= i < subtree_end[j]`; rows are `begin + ...` to the last key."""
+    rows = np.arange(begin, keys[-1] + 1)[:, None]
+    seen: np.ndarray[Any, np.dtype[np.bool_]] = (keys <= rows) & (rows < subtree_end[keys])
+    return seen
+
+
+def blocks(subtree_end: Int64, device: torch.device, size: int | None = None) -> list[Block]:
+    """Cut a pack, [N] as in `Pack`, into blocks of at most `size` queries."""
+    n, size = len(subtree_end), size or BLOCK.get(device.type, 1024)
+    found: list[Block] = []
+    for begin in range(0, n, size):
+        end = min(n, begin + size)
+        # An earlier token seen by any of these queries is an ancestor of the first: its subtree is an interval.
+        ancestors = np.flatnonzero(subtree_end[:begin] > begin)
+        keys = np.concatenate([ancestors, np.arange(begin, end)])
+        mask = torch.from_numpy(tree_mask(subtree_end, begin, keys))
+        found.append(Block(begin, end, torch.from_numpy(keys).to(device), mask.to(device)))
+    return found
+
+
+def tree_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    tree: list[Block] | None = None,
+    scaling: float | None = None,
+    **rest: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """What transformers calls in every layer.
 
     Args:
-        subtree_end: [..., N] as in `Pack`.
+        module: the attention layer.
+        query: [1, H, N, D]; `key` and `value` may have fewer heads.
+        key: [1, h, N, D].
+        value: [1, h, N, E].
+        attention_mask: ignored when there is a tree.
+        tree: the blocks of the pack, passed to the model as `tree=`.
+        scaling: of the logits.
+        rest: passed on to SDPA when there is no tree.
 
     Returns:
-        [..., N, N] bool, True where row i may attend to column j.
+        [1, N, H, E], and no weights.
     """
-    index = torch.arange(subtree_end.shape[-1], device=subtree_end.device)
-    return (index[None, :] <= index[:, None]) & (index[:, None] < subtree_end[..., None, :])
+    if tree is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **rest)
+    if torch.is_autocast_enabled(query.device.type):
+        # The backward pass runs outside autocast: all three must have its type already.
+        dtype = torch.get_autocast_dtype(query.device.type)
+        query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+    output: Tensor = _TreeAttention.apply(query, key, value, tree, scaling)  # type: ignore[no-untyped-call]
+    return output.transpose(1, 2).contiguous(), None
 
 
-def check_model(model: Any) -> None:
-    """Refuse a model whose layers do not honour a tree mask.
+class _TreeAttention(torch.autograd.Function):
+    """Block by block forward, and again in the backward pass: what is kept is query, key and value alone."""
 
-    First by its configuration (a sliding window shows only on long inputs), then by trying: two branches after
-    a common prefix must give the logits that they give each by itself.
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, tree: list[Block], scale: float | None
+    ) -> Tensor:
+        ctx.save_for_backward(query, key, value)
+        ctx.tree, ctx.scale = tree, scale
+        output = query.new_empty((*query.shape[:-1], value.shape[-1]))
+        for block in tree:
+            output[:, :, block.begin : block.end] = _attend(*_select(block, query, key, value), block, scale)
+        return output
 
-    Raises:
-        UnsupportedModelError: sliding windows, chunked or linear attention, state-space layers, an attention
-            implementation that takes no mask, or logits that are not the head applied to the last hidden state.
-    """
-    config = model.config.get_text_config()
-    reason = _unsupported(config)
-    if reason is None and config._attn_implementation not in ("sdpa", "eager"):
-        reason = f"its attention implementation {config._attn_implementation!r} takes no 4-D mask (load it with 'sdpa')"
-    if reason is None:
-        gap = _probe_gap(model)
-        if not gap < _TOLERANCE:
-            reason = (
-                f"branches computed together differ from each by itself by {gap:.3g} of the logits' range"
-            )
-    if reason is not None:
-        raise UnsupportedModelError(
-            f"prefix sharing needs full attention in every layer, but {config.model_type} does not qualify: {reason}. "
-            "Choose a model with full attention; this one would need plain packing, which is not offered yet"
-        )
-
-
-def _unsupported(config: Any) -> str | None:
-    layer_types = getattr(config, "layer_types", None)
-    if layer_types is not None:
-        other = sorted({t for t in layer_types if t != "full_attention"})
-        return f"it has layers of type {', '.join(other)}" if other else None
-    window = getattr(config, "sliding_window", None)
-    if window and getattr(config, "use_sliding_window", True):
-        return f"it has a sliding window of {window} tokens"
-    if getattr(config, "attention_chunk_size", None):
-        return f"it attends within chunks of {config.attention_chunk_size} tokens"
-    if any(part in config.model_type.lower() for part in _RECURRENT):
-        return "it carries a state from token to token"
-    return None
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        tensors = ctx.saved_tensors
+        query_grad, key_grad, value_grad = (torch.zeros_like(t) for t in tensors)
+        for block in ctx.tree:
+            parts = [t.detach().requires_grad_() for t in _select(block, *tensors)]
+            with torch.enable_grad():
+                output = _attend(parts[0], parts[1], parts[2], block, ctx.scale)
+            queries = slice(block.begin, block.end)
+            q, k, v = torch.autograd.grad(output, parts, gradient[:, :, queries])
+            query_grad[:, :, queries] = q
+            key_grad.index_add_(2, block.keys, k)
+            value_grad.index_add_(2, block.keys, v)
+        return query_grad, key_grad, value_grad, None, None
 
 
-@torch.no_grad()
-def _probe_gap(model: Any) -> float:
-    """Largest difference between merged branches and full model runs, relative to the range of the logits."""
-    device = model.device
-    vocabulary = model.get_output_embeddings().weight.shape[0]
-    prefix, left, right = [1, 2, 3], [4, 5], [5, 4]
-    tokens = torch.tensor([prefix + left + right], device=device) % vocabulary
-    positions = torch.tensor([[0, 1, 2, 3, 4, 3, 4]], device=device)
-    mask = tree_mask(torch.tensor([[7, 7, 7, 5, 5, 7, 7]], device=device))[:, None]
-    hidden = base_forward(model, tokens, positions, mask)
-    merged = model.get_output_embeddings()(hidden)[0]
-    alone = [
-        model(input_ids=tokens[:, i], use_cache=False).logits[0] for i in ([0, 1, 2, 3, 4], [0, 1, 2, 5, 6])
-    ]
-    expected = torch.cat([alone[0], alone[1][3:]])
-    gap = (merged - expected).abs().max() / (expected.max() - expected.min()).clamp(min=1e-6)
-    return float(gap)
+def _select(block: Block, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    keys = block.keys
+    return query[:, :, block.begin : block.end], key.index_select(2, keys), value.index_select(2, keys)
 
 
-def base_forward(model: Any, token_ids: Tensor, positions: Tensor | None, mask: Tensor | None) -> Tensor:
-    """Last hidden states [B, L, H]; without a mask the rows are plain causal sequences.
+def _attend(query: Tensor, key: Tensor, value: Tensor, block: Block, scale: float | None) -> Tensor:
+    shared_heads = key.shape[1] != query.shape[1]
+    return scaled_dot_product_attention(
+        query, key, value, attn_mask=block.mask, scale=scale, enable_gqa=shared_heads
+    )
 
-    Args:
-        model: a causal language model of transformers.
-        token_ids: [B, L].
-        positions: [B, L], or None for 0, 1, 2, ...
-        mask: [B, 1, L, L] bool, or None.
-    """
-    if mask is not None and model.config.get_text_config()._attn_implementation == "eager":
-        dtype = model.get_output_embeddings().weight.dtype
-        mask = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(
-            ~mask, torch.finfo(dtype).min
-        )
-    hidden: Tensor = model.base_model(
-        input_ids=token_ids, position_ids=positions, attention_mask=mask, use_cache=False
-    ).last_hidden_state
-    return hidden
+
+# At import, so that a model which carries the name works in every process that has this module.
+AttentionInterface.register(NAME, tree_attention)
+AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
-from agent_rl.batching import build, unmerged
-from agent_rl.learner.forward import arrange
+from agent_rl.batching import build
 from agent_rl.learner.score import score_pack
-from agent_rl.types import Annotations, Pack
+from agent_rl.learner.support import prepare
+from agent_rl.types import Annotations, CreditRow, Credits, Pack
 from tests.agent_rl.forests import ForestBuilder, random_credits, random_forest
 from tests.agent_rl.learner.models import tiny_llama
 
@@ -20,6 +19,7 @@ def random_pack() -> Pack:
 
 def test_chunks_change_nothing() -> None:
     model = tiny_llama().double()
+    prepare(model)
     results = []
     for elements in (1 << 26, 17 * 3):  # all at once; three rows of logits at a time, recomputed
         model.zero_grad(set_to_none=True)
@@ -37,48 +37,17 @@ def test_entropy_and_logprob_by_hand() -> None:
     b = ForestBuilder()
     action = b.action(b.prompt([1, 2]), [3], temperature=0.5)
     b.episode([b.turn(action)])
-    forest = b.forest()
-    credits = random_credits(forest, 1)
-    while not len(credits):
-        credits = random_credits(forest, int(np.random.default_rng(0).integers(100)))
-    (pack,) = build(forest, credits, Annotations(), token_budget=10).packs
+    credits = Credits.of(CreditRow(action, 0, 1, a, 1.0, "e0", action) for a in (1.0, 2.0))
+    (pack,) = build(b.forest(), credits, Annotations(), token_budget=10).packs
     model = tiny_llama()
+    prepare(model)
     with torch.no_grad():
         logprobs = (model(input_ids=torch.tensor([[1, 2]])).logits[0, -1] / 0.5).log_softmax(-1)
         scored = score_pack(model, pack, entropy=True)
-    assert scored.logprobs.tolist() == pytest.approx([float(logprobs[3])] * len(pack.labels), abs=1e-5)
-    entropy = float(-(logprobs.exp() * logprobs).sum())
-    assert scored.entropy == pytest.approx(entropy * len(pack.labels), abs=1e-4)
+    assert scored.logprobs.tolist() == pytest.approx([float(logprobs[3])] * 2, abs=1e-5)
+    assert scored.entropy == pytest.approx(2 * float(-(logprobs.exp() * logprobs).sum()), abs=1e-4)
 
 
-def test_tries_of_one_pack_are_stacked_in_rows() -> None:
-    b = ForestBuilder()
-    for first, length in [(1, 5), (2, 2), (3, 3)]:
-        action = b.action(b.prompt([first]), [9] * (length - 1))
-        b.episode([b.turn(action)])
-    forest = b.forest()
-    credits = random_credits(forest, 0)
-    (pack,) = unmerged(forest, credits, Annotations(), token_budget=100).packs
-    arrangement = arrange(pack)
-    assert arrangement.token_ids.shape[1] == int(np.bincount(np.cumsum(pack.positions == 0)).max())
-    flat = arrangement.token_ids.flatten()[arrangement.places]
-    assert flat.tolist() == pack.token_ids.tolist()
-
-
-def test_one_chain_needs_no_mask_and_a_branch_does() -> None:
-    def pack(answers: list[list[int]]) -> Pack:
-        b = ForestBuilder()
-        root = b.prompt([1])
-        rows = []
-        for answer in answers:
-            action = b.action(root, answer)
-            b.episode([b.turn(action)])
-            rows.append(action)
-        forest = b.forest()
-        from agent_rl.types import CreditRow, Credits
-
-        credits = Credits.of(CreditRow(a, 0, 2, 1.0, 1.0, f"e{i}", a) for i, a in enumerate(rows))
-        return build(forest, credits, Annotations(), token_budget=100).packs[0]
-
-    assert arrange(pack([[2, 3]])).causal
-    assert not arrange(pack([[2, 3], [2, 4]])).causal
+def test_a_model_without_tree_attention_is_refused() -> None:
+    with pytest.raises(ValueError, match="prepare"):
+        score_pack(tiny_llama(), random_pack())

@@ -1,60 +1,64 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
+import numpy as np
 import pytest
 import torch
-from transformers import LlamaForCausalLM, MambaConfig, MambaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
 
-from agent_rl.learner import Learner, LearnerConfig, UnsupportedModelError
-from agent_rl.learner.tree_attention import check_model, tree_mask
-from agent_rl.losses import LossConfig, make
-from tests.agent_rl.learner.models import tiny_llama, tiny_mistral
+from agent_rl.batching import build
+from agent_rl.learner.tree_attention import blocks, tree_attention, tree_mask
+from agent_rl.types import Annotations
+from tests.agent_rl.forests import random_credits, random_forest
+
+CPU = torch.device("cpu")
 
 
 def test_mask_of_two_answers() -> None:
     # 1 2 7, then 8 and 9: see the example of `Pack`.
-    mask = tree_mask(torch.tensor([5, 5, 5, 4, 5])).int().tolist()
+    mask = tree_mask(np.array([5, 5, 5, 4, 5]), 0, np.arange(5)).astype(int).tolist()
     assert mask == [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 0, 1]]
 
 
-def test_sliding_windows_are_refused() -> None:
-    with pytest.raises(UnsupportedModelError, match=r"sliding_attention|sliding window"):
-        check_model(tiny_mistral(8))
-    with pytest.raises(UnsupportedModelError, match="plain packing"):
-        Learner(tiny_mistral(8), LearnerConfig(), make(LossConfig()))
+def test_a_block_sees_the_ancestors_of_its_first_token_and_itself() -> None:
+    found = blocks(np.array([6, 6, 6, 4, 6, 6]), CPU, size=2)
+    assert [b.keys.tolist() for b in found] == [[0, 1], [0, 1, 2, 3], [0, 1, 2, 4, 5]]  # token 3 is a leaf
+    assert found[2].mask.int().tolist() == [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
 
 
-def test_full_attention_passes() -> None:
-    check_model(tiny_mistral(None))
-    check_model(tiny_llama())
-    small = {"vocab_size": 17, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
-    check_model(Qwen2ForCausalLM(Qwen2Config(**small, num_attention_heads=4, num_key_value_heads=2)))
-    eager = tiny_llama()
-    eager.set_attn_implementation("eager")
-    check_model(eager)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([1, 2, 4]))
+@settings(max_examples=25, deadline=None)
+def test_blocks_equal_one_dense_mask_forward_and_backward(seed: int, size: int, key_heads: int) -> None:
+    forest = random_forest(seed)
+    batch = build(forest, random_credits(forest, seed), Annotations(), token_budget=10_000)
+    torch.manual_seed(seed)
+    for pack in batch.packs:
+        shapes = [(1, 4, pack.size, 8), (1, key_heads, pack.size, 8), (1, key_heads, pack.size, 6)]
+        inputs = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+        mask = torch.from_numpy(tree_mask(pack.subtree_end, 0, np.arange(pack.size)))
+        dense = scaled_dot_product_attention(*inputs, attn_mask=mask, scale=0.3, enable_gqa=True).transpose(
+            1, 2
+        )
+        tree = blocks(pack.subtree_end, CPU, size)
+        blocked, _ = tree_attention(torch.nn.Identity(), *inputs, None, tree=tree, scaling=0.3)
+        assert torch.allclose(dense, blocked, atol=1e-12)
+        weight = torch.randn_like(dense)
+        expected = torch.autograd.grad(dense, inputs, weight)
+        for a, b in zip(expected, torch.autograd.grad(blocked, inputs, weight), strict=True):
+            assert torch.allclose(a, b, atol=1e-11)
 
 
-def test_state_space_layers_are_refused() -> None:
-    config = MambaConfig(vocab_size=17, hidden_size=16, state_size=4, num_hidden_layers=1)
-    with pytest.raises(UnsupportedModelError, match="mamba"):
-        check_model(MambaForCausalLM(config))
+def test_without_a_tree_it_is_sdpa() -> None:
+    module = torch.nn.Identity()
+    q, k, v = torch.randn(3, 1, 2, 5, 8)
+    output, _ = tree_attention(module, q, k, v, None)
+    assert torch.allclose(
+        output, scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2), atol=1e-6
+    )
 
 
-def test_a_model_that_ignores_the_mask_is_found_by_trying() -> None:
-    class Forgetful(LlamaForCausalLM):
-        @property
-        def base_model(self):
-            inner = super().base_model
-            return lambda attention_mask, **rest: inner(attention_mask=None, **rest)
-
-    with pytest.raises(UnsupportedModelError, match="differ from each"):
-        check_model(Forgetful(tiny_llama().config))
-
-
-def test_the_configuration_loads_no_torch() -> None:
-    packages = "agent_rl.learner.config, agent_rl.losses, agent_rl.credit, agent_rl.batching"
-    code = f"import sys, {packages}; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+@pytest.mark.parametrize("n", [1, 5])
+def test_a_chain_is_causal(n: int) -> None:
+    (block,) = blocks(np.full(n, n), CPU, size=8)
+    assert torch.equal(block.mask, torch.ones(n, n).tril().bool())
