@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,8 +11,10 @@ from typing import Any, TypeVar
 from agent_rl.build import build, find_policy
 from agent_rl.config import Config, ConfigError, load
 from agent_rl.evaluation import Report, evaluate, evaluate_policy
+from agent_rl.learner.checkpoint import STATE
+from agent_rl.learner.model import load_model
 from agent_rl.trainer import Progress, Silent, train
-from agent_rl.trainer.checkpoint import load_latest
+from agent_rl.trainer.checkpoint import complete, load_latest
 from agent_rl.trainer.parts import Parts
 from agent_rl.types.seams import Sink
 from envs.registry import make, spec
@@ -62,6 +65,27 @@ def evaluate_run(
         return report
 
     return asyncio.run(_closing(parts, work()))
+
+
+def export_run(run_dir: Path, folder: Path) -> Path:
+    """Write the newest weights of a run as a Hugging Face folder, tokenizer included; returns the folder.
+
+    Raises:
+        ConfigError: the run has no checkpoint yet, or the folder exists.
+    """
+    checkpoints = complete(run_dir)
+    if not checkpoints:
+        raise ConfigError(f"{run_dir} has no checkpoint yet; train it: agent-rl train {run_dir}/config.toml")
+    if folder.exists():
+        raise ConfigError(f"{folder} exists already; choose another folder")
+    source = load(run_dir / "config.toml").model.source
+    _, tokenizer = load_model(str(run_dir / "model") if source.startswith("tiny") else source)
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(checkpoints[-1] / "learner", partial, ignore=shutil.ignore_patterns(STATE))
+    tokenizer.save_pretrained(partial)
+    partial.rename(folder)
+    return folder
 
 
 async def _closing(parts: Parts, work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""`agent-rl runs list|show`."""
+"""`agent-rl runs list|show|export`."""
 
 from __future__ import annotations
 
@@ -52,6 +52,9 @@ def show(run: Annotated[Path, typer.Argument(help="Folder of the run.")], as_jso
         return
     console = Console()
     _evaluations(console, evaluations)
+    if not steps:
+        console.print("no step is finished yet", highlight=False)
+        return
     table = Table(box=None, pad_edge=False, title=f"last {min(len(steps), 10)} of {len(steps)} steps")
     for name in ("step", "success", "zero spread", "turns", "grad norm", "tok/s", "faults"):
         table.add_column(name, justify="right")
@@ -60,6 +63,17 @@ def show(run: Annotated[Path, typer.Argument(help="Folder of the run.")], as_jso
         cells = [m.get(k, float("nan")) for k in _COLUMNS]
         table.add_row(str(row["step"] + 1), *(f"{c:.3g}" for c in cells))
     console.print(table)
+
+
+@runs.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="Folder of the run.")],
+    folder: Annotated[Path, typer.Argument(help="New folder for model and tokenizer.")],
+) -> None:
+    """Write the newest weights in Hugging Face format."""
+    from agent_rl.runs import export_run
+
+    print(export_run(run, folder))
 
 
 _COLUMNS = (

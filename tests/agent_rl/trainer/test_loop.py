@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from agent_rl.config import ConfigError, parse, to_toml
-from agent_rl.runs import evaluate_run, train_run
+from agent_rl.learner.model import load_model
+from agent_rl.runs import evaluate_run, export_run, train_run
 from agent_rl.storage import Store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -125,6 +126,10 @@ def test_a_run_can_be_evaluated_later(tmp_path):
     report = evaluate_run(tmp_path / "run", tasks=5, samples=2)
     assert (report.tasks, report.samples) == (5, 2)
     assert set(report.pass_at) == {1, 2}
+    folder = export_run(tmp_path / "run", tmp_path / "model")
+    model, tokenizer = load_model(str(folder))
+    assert same(model.state_dict(), {**model.state_dict(), **weights(tmp_path / "run")})
+    assert tokenizer.chat_template
 
 
 @pytest.mark.parametrize(
