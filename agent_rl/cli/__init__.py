@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
@@ -11,6 +12,9 @@ from agent_rl.cli.evaluate import evaluate
 from agent_rl.cli.play import play
 from agent_rl.cli.runs import runs
 from agent_rl.cli.train import train
+
+_UsageError: Any = typer.BadParameter.__base__
+"""Typer brings its own copy of Click; this is how its error of usage is reached without naming either."""
 
 app = typer.Typer(
     help="Train and judge tool-using language-model agents.",
@@ -31,8 +35,11 @@ def main() -> None:
     from agent_rl.cli.mistakes import explain
 
     try:
-        app()
-    except KeyboardInterrupt:
+        sys.exit(app(standalone_mode=False))
+    except _UsageError as error:
+        error.show()
+        sys.exit(2)
+    except (typer.Abort, KeyboardInterrupt):
         print("\nstopped; the same command continues from the newest checkpoint", file=sys.stderr)
         sys.exit(130)
     except (ValueError, OSError, ImportError, RuntimeError) as error:

@@ -35,7 +35,6 @@ def main() -> None:
     seconds = time.perf_counter() - began
     store = Store.open(args.out)
     steps = store.steps()
-    store.close()
     report = {
         "command": f"make quickstart SEED={args.seed} OUT={args.out}",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
