@@ -30,7 +30,8 @@ from envs.types import Policy, Task
 from tools import formats
 from tools.types import ToolSchema
 
-transformers_logging.disable_progress_bar()
+_untyped: Any = transformers_logging
+_untyped.disable_progress_bar()  # ours is the only bar on the terminal
 
 _VOCABULARY_TASKS = 200
 """Tasks from whose transcripts the tiny model's words are learnt, at most."""

@@ -47,5 +47,5 @@ async def warm_start(parts: Parts) -> None:
         part = forest.select(episodes[i] for i in chosen)
         metrics = learner.update(part, estimator.credit(part, Annotations()), Annotations())
         parts.progress.advance()
-        if (step + 1) % 50 == 0 or step + 1 == config.steps:
+        if (step + 1) % max(config.steps // 10, 1) == 0:
             parts.progress.say(f"warm start {step + 1}/{config.steps}: loss {metrics['loss']:.4f}")

@@ -83,9 +83,15 @@ def test_play_shows_every_message_within_80_columns():
     ("arguments", "says"),
     [
         (["train", "nothing.toml"], "cannot read the configuration"),
-        (["train", "examples/01_quickstart/quickstart.toml", "trainer.stps=3"], "did you mean trainer.steps?"),
+        (
+            ["train", "examples/01_quickstart/quickstart.toml", "trainer.stps=3"],
+            "did you mean trainer.steps?",
+        ),
         (["train", "examples/01_quickstart/quickstart.toml", "credit.name=tree"], "set branching.name"),
-        (["train", "examples/01_quickstart/quickstart.toml", "context.name=sumarize"], "Did you mean 'summarize'"),
+        (
+            ["train", "examples/01_quickstart/quickstart.toml", "context.name=sumarize"],
+            "Did you mean 'summarize'",
+        ),
         (["eval", "sql-v9"], "the latest is 'sql-v1'"),
         (["eval", "sql-v1", "--policy", "gld"], "it has"),
         (["eval", "sql-v1", "--option", "level"], "key=value"),
@@ -103,7 +109,9 @@ def test_a_mistake_is_one_sentence_with_the_next_step(arguments, says, tmp_path)
 def test_a_full_disk_and_a_missing_extra_are_explained():
     full = OSError(errno.ENOSPC, "No space left on device", "/data/forest.npz")
     assert "continues from the newest checkpoint" in explain(full)
-    assert "pip install 'agent-rl[train]'" in explain(ModuleNotFoundError("No module named 'torch'", name="torch"))
+    assert "pip install 'agent-rl[train]'" in explain(
+        ModuleNotFoundError("No module named 'torch'", name="torch")
+    )
     assert explain(ModuleNotFoundError("No module named 'x'", name="x")) is None
     assert explain(ValueError("a bug somewhere else")) is None
 
@@ -143,7 +151,9 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path):
 def test_a_disk_that_fills_while_saving_loses_nothing(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)], capture_output=True
+    )
     if mounted.returncode:
         pytest.skip(f"cannot mount a small disk here: {mounted.stderr.decode().strip()}")
     try:
