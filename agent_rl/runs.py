@@ -93,7 +93,6 @@ async def _closing(parts: Parts, work: Coroutine[Any, Any, T]) -> T:
         return await work
     finally:
         await parts.engine.close()
-        parts.collector.close()
         for sink in parts.sinks:
             sink.close()
 

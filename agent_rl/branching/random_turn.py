@@ -55,9 +55,11 @@ class RandomTurn:
             if not episode.turns or episode.fault is not None:
                 continue
             points = trees.setdefault(episode.turns[0], {})
+            seen = {span.node for leaf in episode.leaves for span in forest.path(leaf)}
             for turn_id in episode.turns[:-1]:
                 turn = forest.turns[turn_id]
-                if turn.kind == "env" and turn.observation is not None and turn.stop is None:
+                # What a context rewrite discarded was never seen again: nothing continues there.
+                if turn.kind == "env" and turn.observation in seen:
                     points[(turn.observation, len(forest.nodes[turn.observation]))] = None
         return {tree: list(points) for tree, points in trees.items()}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agent_rl.rendering import Renderer
 from agent_rl.rollout.config import RolloutConfig
 from agent_rl.rollout.grow import Group, Stage
-from agent_rl.rollout.limits import EnvThreads
+from agent_rl.rollout.limits import EnvThreads, together
 from agent_rl.rollout.lockstep import Lockstep
 from agent_rl.rollout.policy import Actor, EngineActor, PolicyActor
 from agent_rl.types import Episode, Forest, Purpose, merge
@@ -48,15 +48,15 @@ class Collection:
         n = max(len(episodes), 1)
         ok = [e for e in episodes if e.fault is None]
         spread = [
-            len({round(e.reward + sum(self.forest.turn_rewards(e)), 9) for e in g}) > 1
+            len({round(self._return(e), 9) for e in g if not e.exclude_from_baseline}) > 1
             for g in self.forest.groups().values()
         ]
         return {
             "episodes": len(episodes),
             "success": sum(e.reward >= 1.0 - 1e-9 for e in ok) / max(len(ok), 1),
-            "reward": sum(e.reward + sum(self.forest.turn_rewards(e)) for e in ok) / max(len(ok), 1),
+            "reward": sum(self._return(e) for e in ok) / max(len(ok), 1),
             "turns": sum(len(e.turns) for e in episodes) / n,
-            "truncated": sum(e.truncated for e in ok) / n,
+            "truncated": sum(e.truncated for e in ok) / max(len(ok), 1),
             "faults": sum(e.fault is not None for e in episodes),
             "retried": self.retried,
             "dropped_branches": self.dropped_branches,
@@ -68,6 +68,9 @@ class Collection:
             "seconds": self.seconds,
             "tokens_per_s": sampled / max(self.seconds, 1e-9),
         }
+
+    def _return(self, episode: Episode) -> float:
+        return episode.reward + sum(self.forest.turn_rewards(episode))
 
 
 class Collector:
@@ -187,14 +190,10 @@ class Collector:
             async with gate:
                 return await group.grow()
 
-        forests = await asyncio.gather(*(grow(g) for g in groups))
+        forests = await together(grow(g) for g in groups)
         return Collection(
             forest=merge(forests),
             seconds=time.perf_counter() - began,
             retried=sum(g.retried for g in groups),
             dropped_branches=sum(g.dropped for g in groups),
         )
-
-    def close(self) -> None:
-        """Stop the threads."""
-        self.threads.close()

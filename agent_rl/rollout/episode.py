@@ -23,7 +23,7 @@ from agent_rl.types.node import Int32
 from agent_rl.types.seams import ContextManager, ContextView, Overflow, Rewrite
 from envs.base import Env
 from envs.snapshots import observation_hash
-from envs.types import Fault, FaultError, RewardComponent, Step, StopReason, Task
+from envs.types import Fault, FaultError, RewardComponent, Snapshot, Step, StopReason, Task
 from tools.types import Message
 
 
@@ -81,14 +81,12 @@ class EpisodeRun:
                 return self._end("window", truncated=True)
             before = self.point
             action, node = await self._act("env")
-            if action.cut:
-                self._turn(before, action, node, stop="length")
-                return self._end("length", truncated=True)
+            if action.cut is not None:
+                self._turn(before, action, node, stop=action.cut)
+                return self._end(action.cut, truncated=True)
             message = number_calls(action.message, before.calls)
-            (step, queue_s, run_s) = await self.scene.threads.call(
-                self.env, "step", partial(self.env.step, message)
-            )
-            ended = await self._observe(before, action, node, message, step, (queue_s, run_s))
+            step, *waited = await self.scene.threads.call(self.env, "step", partial(self.env.step, message))
+            ended = await self._observe(before, action, node, message, step, (waited[0], waited[1]))
             if ended is not None:
                 return ended
 
@@ -193,15 +191,29 @@ class EpisodeRun:
             return self._end(decision.reason, truncated=True)
         if isinstance(decision, Rewrite):
             return await self._rewrite(decision, before, after)
-        self.point = await self._with_snapshot(after)
+        self.point = await self._with_snapshot(self._as_template(after))
         return None
+
+    def _as_template(self, point: Point) -> Point:
+        """The same point; with `history="template"` in a new chain where the template rewrites the past."""
+        renderer = self.scene.renderer
+        if renderer.history == "keep":
+            return point
+        tokens = renderer.prompt(point.messages, self.env.tools)
+        if np.array_equal(tokens, self.record.tokens(point.node, point.at)):
+            return point
+        root = self.record.context(self._next_id(), "prompt", tokens, None, 0)
+        leaves = (*point.leaves, self.leaf or point.node)
+        self.leaf = root.id
+        return replace(point, node=root.id, at=len(tokens), leaves=leaves)
 
     async def _with_snapshot(self, point: Point) -> Point:
         if not self.scene.snapshots or self.record.full:
             return point
-        snapshot, _, _ = await self.scene.threads.call(self.env, "snapshot", self.env.snapshot)
-        if not self.record.keep(replace(point, snapshot=snapshot)):
-            snapshot.release()
+        snapshot, _, _ = await self.scene.threads.call(
+            self.env, "snapshot", self.env.snapshot, discard=Snapshot.release
+        )
+        self.record.points[point.node] = replace(point, snapshot=snapshot, rewards=tuple(self.rewards))
         return point
 
     async def _rewrite(self, decision: Rewrite, before: Point, after: Point) -> Episode | None:
@@ -224,9 +236,11 @@ class EpisodeRun:
             return self._end("window", truncated=True)
         asking = self.point
         action, node = await self._act("context")
-        self._turn(asking, action, node, kind="context", stop="max_summaries" if action.cut else None)
-        if action.cut:
-            return self._end("max_summaries", truncated=True)
+        # A summary that does not end is one too many.
+        stop: StopReason | None = "max_summaries" if action.cut == "length" else action.cut
+        self._turn(asking, action, node, kind="context", stop=stop)
+        if stop is not None:
+            return self._end(stop, truncated=True)
         summary: Message = {"role": decision.summary_role, "content": action.message["content"]}
         messages = (*decision.prefix, summary)
         tokens = renderer.prompt(messages, self.env.tools)

@@ -8,6 +8,7 @@ its branch, is counted, and never faults the episode it came from.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -16,15 +17,17 @@ import numpy as np
 from agent_rl.rendering import Renderer
 from agent_rl.rollout.config import RolloutConfig
 from agent_rl.rollout.episode import EpisodeRun, Scene
-from agent_rl.rollout.limits import EnvThreads, close_quietly
+from agent_rl.rollout.faults import boundary
+from agent_rl.rollout.limits import EnvThreads, close_quietly, together
 from agent_rl.rollout.lockstep import Lockstep
 from agent_rl.rollout.policy import Actor, Key
 from agent_rl.rollout.record import GroupRecord, Point
 from agent_rl.types import Episode, Forest, Purpose
+from agent_rl.types.node import Int32
 from agent_rl.types.seams import Branch, Branching, ContextManager, TaskRequest
 from envs.base import Env
 from envs.snapshots import observation_hash
-from envs.types import Fault, FaultError
+from envs.types import Fault, FaultError, Snapshot
 from tools.types import Message
 
 
@@ -57,6 +60,8 @@ class Group:
     budget: int
     key: Key
     record: GroupRecord = field(init=False)
+    started: int = 0
+    """Episodes that were started, dropped branches included."""
     retried: int = 0
     dropped: int = 0
     on_episode: Callable[[Episode], None] | None = None
@@ -66,26 +71,58 @@ class Group:
 
     async def grow(self) -> Forest:
         """Grow to the budget. Never raises for a fault: faulted episodes are in the forest, with theirs."""
-        if self.stage.lockstep is not None:
-            self.stage.lockstep.enter()
-        template = self.stage.make_env()
+        barrier = self.stage.lockstep
+        if barrier is not None:
+            barrier.enter()
+        template: Env | None = None
         try:
-            prompt = await self._root(template)
+            template, messages = await self._template()
+            self._root(template, messages)
             rng = np.random.default_rng([abs(hash_key(k)) for k in self.key])
             left = self.budget
             while branches := self.stage.branching.next(self.record.forest(), left, rng):
-                left -= await self._round(branches, template, prompt)
+                left -= await self._round(branches, template, tuple(messages))
         except FaultError as error:
             self._all_faulted(error)
         finally:
-            self.record.release()
-            await close_quietly(self.stage.threads, template)
-            if self.stage.lockstep is not None:
-                self.stage.lockstep.leave()
+            try:
+                await self._release(self.record.drop_points())
+                if template is not None:
+                    await close_quietly(self.stage.threads, template)
+            finally:
+                if barrier is not None:
+                    barrier.leave()
         return self.record.forest()
 
-    async def _root(self, env: Env) -> tuple[Message, ...]:
-        messages = await self._reset(env)
+    async def _template(self) -> tuple[Env, list[Message]]:
+        """The environment that shows the first prompt and restores snapshots; retried like an episode."""
+        retries = self.stage.config.retries
+        while True:
+            try:
+                return await self._fresh()
+            except FaultError as error:
+                if not error.fault.retryable or retries == 0:
+                    raise
+            retries -= 1
+            self.retried += 1
+
+    async def _fresh(self) -> tuple[Env, list[Message]]:
+        """A new environment at the start of the task, and its first messages."""
+        task = self.request.task
+        with boundary("reset"):
+            env = self.stage.make_env()
+
+        def reset() -> list[Message]:
+            return env.reset(seed=task.seed, options={"task": task})[0]
+
+        try:
+            messages, _, _ = await self.stage.threads.call(env, "reset", reset)
+        except BaseException:
+            await close_quietly(self.stage.threads, env)
+            raise
+        return env, messages
+
+    def _root(self, env: Env, messages: list[Message]) -> None:
         tokens = self.stage.renderer.prompt(messages, env.tools)
         if len(tokens) + self.stage.config.max_new_tokens > self.stage.window:
             raise FaultError(
@@ -104,20 +141,16 @@ class Group:
             messages=tuple(messages),
             state_key=observation_hash(messages),
         )
-        return tuple(messages)
 
-    async def _reset(self, env: Env) -> list[Message]:
-        task = self.request.task
-
-        def reset() -> list[Message]:
-            return env.reset(seed=task.seed, options={"task": task})[0]
-
-        messages, _, _ = await self.stage.threads.call(env, "reset", reset)
-        return messages
+    async def _release(self, snapshots: list[Snapshot]) -> None:
+        for snapshot in snapshots:
+            with contextlib.suppress(FaultError):  # what cannot be released must not stop the others
+                await self.stage.threads.call(None, "close", snapshot.release)
 
     async def _round(self, branches: list[Branch], template: Env, prompt: tuple[Message, ...]) -> int:
-        first = len(self.record.episodes)
         plan = [branch for branch in branches for _ in range(branch.n)]
+        # Dropped branches use up their number: ids begin with it.
+        first, self.started = self.started, self.started + len(plan)
         barrier = self.stage.lockstep
         remaining = len(plan)
         for _ in plan:
@@ -142,40 +175,42 @@ class Group:
                         barrier.enter()
                     barrier.leave()
 
-        async with asyncio.TaskGroup() as tasks:
-            for i, branch in enumerate(plan):
-                tasks.create_task(play(first + i, branch))
+        await together(play(first + i, branch) for i, branch in enumerate(plan))
         return len(plan)
 
     async def _episode(
         self, sample: int, branch: Branch, template: Env, prompt: tuple[Message, ...]
     ) -> Episode | None:
-        live = self.stage.live
-        if live is not None:
-            await live.acquire()
-        try:
-            for attempt in range(self.stage.config.retries + 1):
-                last = attempt == self.stage.config.retries
-                episode, fault = await self._attempt(sample, branch, template, prompt)
-                if fault is None:
-                    return episode
-                if fault.kind == "replay":
+        """Play one episode, retried where that is safe; None for a branch that was dropped."""
+        retries = self.stage.config.retries
+        async with self.stage.live or contextlib.nullcontext():
+            while True:
+                try:
+                    point, said = self.record.find(branch.node, branch.at)
+                except KeyError:  # the rule names a turn that cannot be continued
                     self.dropped += 1
                     return None
-                if not fault.retryable or last:
+                run = self._run(sample, branch, (point, said), template, prompt)
+                episode, fault = await self._attempt(run, point, template)
+                if fault is not None and fault.kind == "replay":
+                    self.dropped += 1
+                    return None
+                if fault is None or not fault.retryable or retries == 0:
                     return episode
+                retries -= 1
                 self.retried += 1
-                self.record.forget(f"{self.group_id}.{sample}")
-        finally:
-            if live is not None:
-                live.release()
-        raise AssertionError("unreachable: the last attempt returns")
+                await self._release(self.record.forget(run.id))
 
-    async def _attempt(
-        self, sample: int, branch: Branch, template: Env, prompt: tuple[Message, ...]
-    ) -> tuple[Episode, Fault | None]:
-        point, said = self.record.find(branch.node, branch.at)
-        run = EpisodeRun(
+    def _run(
+        self,
+        sample: int,
+        branch: Branch,
+        where: tuple[Point, Int32],
+        template: Env,
+        prompt: tuple[Message, ...],
+    ) -> EpisodeRun:
+        point, said = where
+        return EpisodeRun(
             scene=self._scene(sample, prompt),
             record=self.record,
             env=template,
@@ -184,7 +219,10 @@ class Group:
             said=said,
             branch=(branch.node, branch.at) if len(said) else None,
             branched_from=_owner(point),
+            rewards=list(point.rewards),
         )
+
+    async def _attempt(self, run: EpisodeRun, point: Point, template: Env) -> tuple[Episode, Fault | None]:
         env: Env | None = None
         try:
             env = await self._place(point, template)
@@ -197,17 +235,22 @@ class Group:
                 await close_quietly(self.stage.threads, env)
 
     async def _place(self, point: Point, template: Env) -> Env:
-        if point.snapshot is None:
-            env = self.stage.make_env()
-            try:
-                await self._reset(env)
-            except BaseException:
-                await close_quietly(self.stage.threads, env)
-                raise
-            return env
+        """An environment of the episode's own that stands at `point`."""
         snapshot = point.snapshot
-        restored, _, _ = await self.stage.threads.call(None, "restore", lambda: template.restore(snapshot))
-        return restored
+        if snapshot is not None:
+            restored, _, _ = await self.stage.threads.call(
+                None, "restore", lambda: template.restore(snapshot), discard=Env.close
+            )
+            return restored
+        env, messages = await self._fresh()
+        if observation_hash(messages) != point.state_key:
+            await close_quietly(self.stage.threads, env)
+            detail = (
+                f"two resets of task {self.request.task.id} gave different first messages, but the episodes of "
+                "a group share one prompt; draw what varies from self.rng, which the task's seed keys"
+            )
+            raise FaultError(Fault(kind="environment", stage="reset", detail=detail))
+        return env
 
     def _scene(self, sample: int, prompt: tuple[Message, ...]) -> Scene:
         stage = self.stage
@@ -228,8 +271,8 @@ class Group:
         )
 
     def _all_faulted(self, error: FaultError) -> None:
-        for sample in range(len(self.record.episodes), self.budget):
-            self.record.episodes[sample] = Episode(
+        for sample in range(self.started, self.budget):
+            episode = Episode(
                 id=f"{self.group_id}.{sample}",
                 task_id=self.request.task.id,
                 group_id=self.group_id,
@@ -241,6 +284,9 @@ class Group:
                 exclude_from_loss=True,
                 exclude_from_baseline=True,
             )
+            self.record.episodes[sample] = episode
+            if self.on_episode is not None:
+                self.on_episode(episode)
 
 
 def _owner(point: Point) -> str | None:

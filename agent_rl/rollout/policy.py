@@ -29,8 +29,8 @@ class Action:
 
     token_ids: Int32  # [L]
     message: Message
-    cut: bool
-    """The token limit cut it: the episode ends."""
+    cut: Literal["length", "cancelled"] | None
+    """What cut it, the token limit or an engine that stopped: the episode ends."""
     logprobs: Float32 | None = None  # [L]
     versions: Int32 | None = None  # [L]
     entropies: Float32 | None = None  # [L]
@@ -110,7 +110,7 @@ class EngineActor:
         return Action(
             token_ids=done.token_ids,
             message=self.renderer.parse(whole, tools) if kind == "env" else self.renderer.plain(whole),
-            cut=done.stop != "stop",
+            cut=None if done.stop == "stop" else done.stop,
             logprobs=done.logprobs,
             versions=done.versions,
             entropies=done.entropies,
@@ -146,4 +146,4 @@ class PolicyActor:
         with boundary("generate"):
             # A policy that is offered no tools is asked for a summary (`envs.policies`).
             message = self.policy.act(messages, tools if kind == "env" else ())
-        return Action(token_ids=self.renderer.action(message, tools), message=message, cut=False)
+        return Action(token_ids=self.renderer.action(message, tools), message=message, cut=None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from agent_rl.rollout.policy import Action
 from agent_rl.types import Episode, Forest, Node, Turn
 from agent_rl.types.node import Int32
-from envs.types import Snapshot
+from envs.types import RewardComponent, Snapshot
 from tools.types import Message
 
 MAX_SNAPSHOTS = 256
@@ -34,6 +34,8 @@ class Point:
     rewrites: int = 0
     calls: int = 0
     """Tool calls so far; makes call ids unique within the episode."""
+    rewards: tuple[RewardComponent, ...] = ()
+    """Components of scope `episode` that were given so far."""
     snapshot: Snapshot | None = None
 
 
@@ -46,7 +48,7 @@ class GroupRecord:
     turns: dict[str, Turn] = field(default_factory=dict)
     episodes: dict[int, Episode] = field(default_factory=dict)
     points: dict[str, Point] = field(default_factory=dict)
-    """By the node that ends the state; the first one there wins."""
+    """By the node that ends the state."""
 
     def forest(self) -> Forest:
         """What stands so far, episodes by sample."""
@@ -106,7 +108,7 @@ class GroupRecord:
         """The point from which to continue `node` after `at` tokens, and what is already said of its action.
 
         Raises:
-            KeyError: no episode passed there with a snapshot.
+            KeyError: no episode passed there with a snapshot: the turn was discarded, or the group was full.
         """
         said: list[Int32] = []
         here = self.nodes[node]
@@ -116,34 +118,27 @@ class GroupRecord:
                 raise KeyError(f"action node {here.id!r} has no parent")
             at, here = here.at, self.nodes[here.parent]
         point = self.points[here.id]
+        if at != point.at:
+            raise KeyError(f"node {here.id!r} is continued after {point.at} tokens, not after {at}")
         spoken = np.concatenate(said[::-1]) if said else np.zeros(0, np.int32)
         return point, spoken
 
-    def forget(self, episode_id: str) -> None:
-        """Drop what a failed attempt left, so that its retry starts clean."""
+    def forget(self, episode_id: str) -> list[Snapshot]:
+        """Drop what a failed attempt left, so that its retry starts clean; returns what is to be released."""
         prefix = f"{episode_id}:"
-        for points in [p for p in self.points if p.startswith(prefix)]:
-            snapshot = self.points.pop(points).snapshot
-            if snapshot is not None:
-                snapshot.release()
         self.nodes = {k: n for k, n in self.nodes.items() if not k.startswith(prefix)}
         self.turns = {k: t for k, t in self.turns.items() if not k.startswith(prefix)}
+        return self.drop_points(prefix)
+
+    def drop_points(self, prefix: str = "") -> list[Snapshot]:
+        """Drop the points at nodes that begin with `prefix`; returns their snapshots, to be released."""
+        dropped = [self.points.pop(node) for node in list(self.points) if node.startswith(prefix)]
+        return [point.snapshot for point in dropped if point.snapshot is not None]
 
     @property
     def full(self) -> bool:
         """Whether the group holds as many snapshots as it may."""
         return len(self.points) > MAX_SNAPSHOTS
-
-    def keep(self, point: Point) -> bool:
-        """Remember a point to branch from; False when another episode was there first."""
-        return self.points.setdefault(point.node, point) is point
-
-    def release(self) -> None:
-        """Give back every snapshot."""
-        for point in self.points.values():
-            if point.snapshot is not None:
-                point.snapshot.release()
-        self.points = {k: replace(p, snapshot=None) for k, p in self.points.items()}
 
 
 def number_calls(message: Message, first: int) -> Message:

@@ -146,15 +146,8 @@ def collector(
 
 
 def collect(collector: Collector, tasks: int = 1, group_size: int = 4, step: int = 0) -> Collection:
-    async def run() -> Collection:
-        try:
-            return await collector.collect(
-                [TaskRequest(task=task(i)) for i in range(tasks)], step=step, group_size=group_size
-            )
-        finally:
-            collector.close()
-
-    return asyncio.run(run())
+    requests = [TaskRequest(task=task(i)) for i in range(tasks)]
+    return asyncio.run(collector.collect(requests, step=step, group_size=group_size))
 
 
 def lost(env: LookEnv) -> None:
