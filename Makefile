@@ -21,8 +21,9 @@ install: $(READY)
 quickstart: $(READY)
 	$(BIN)/python examples/01_quickstart/run.py --seed $(SEED) --out $(OUT)
 
+# One thread of arithmetic a process: two test processes share the cores better than their threads do.
 test: $(READY)
-	$(BIN)/python -m pytest -m 'not slow and not docker and not postgres and not browser and not vllm'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not docker and not postgres and not browser and not vllm'
 
 check: $(READY)
 	$(BIN)/ruff check .

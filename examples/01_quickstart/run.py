@@ -85,7 +85,7 @@ def draw(report: dict, path: Path) -> None:
         title=f"sql-v1, level 0, seed {report['seed']}: {report['eval']['after']['tasks']} held-out tasks",
     )
     axes.grid(alpha=0.3)
-    axes.legend(loc="center right")
+    figure.legend(loc="outside lower center", ncol=3, frameon=False)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
