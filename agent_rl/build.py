@@ -12,7 +12,7 @@ from typing import Any
 from transformers.utils import logging as transformers_logging
 
 from agent_rl import branching, context, credit, curriculum, losses, weights
-from agent_rl.config import Config, ConfigError, to_toml
+from agent_rl.config import Config, ConfigError, load, to_toml
 from agent_rl.evaluation import play
 from agent_rl.inference import TransformersEngine
 from agent_rl.learner import Learner
@@ -77,7 +77,7 @@ def build(
         collector=Collector(
             engine=engine,
             renderer=renderer,
-            context=context.make(config.context, config.engine.window),
+            context=context.make(config.context, config.engine.window - config.rollout.max_new_tokens),
             branching=branching.make(config.branching),
             config=config.rollout,
             make_env=_fresh(config.env.id),
@@ -114,8 +114,6 @@ def open_store(config: Config, run_dir: Path) -> Store:
         partial.write_text(to_toml(config), encoding="utf-8")
         os.replace(partial, path)
         return store
-    from agent_rl.config import load
-
     differing = _differences(load(path).model_dump(mode="json"), effective)
     if differing:
         raise ConfigError(
@@ -261,7 +259,13 @@ def _fresh(env_id: str) -> Callable[[], Env]:
 def _supervised(config: Config, model: Any) -> Callable[[], Learner]:
     loss = losses.make(replace_loss(config, "supervised"))
     warm = config.learner.model_copy(
-        update={"learning_rate": config.warm_start.learning_rate, "total_steps": config.warm_start.steps}
+        # One optimiser step each, whatever reinforcement learning makes of its credits.
+        update={
+            "learning_rate": config.warm_start.learning_rate,
+            "total_steps": config.warm_start.steps,
+            "passes": 1,
+            "mini_batches": 1,
+        }
     )
     return lambda: Learner(model, warm, loss)
 

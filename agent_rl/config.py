@@ -7,6 +7,7 @@ with the fix, and nothing is repaired silently.
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -100,10 +101,11 @@ class Config(BaseModel):
                 "credit.name = 'group' compares the episodes of a group, but trainer.group_size = 1; "
                 "raise trainer.group_size to at least 2"
             )
-        if self.context.working_tokens > self.engine.window:
+        if self.context.working_tokens + self.rollout.max_new_tokens > self.engine.window:
             raise ValueError(
-                f"context.working_tokens = {self.context.working_tokens} exceeds engine.window = "
-                f"{self.engine.window}; lower the first or raise the second"
+                f"context.working_tokens = {self.context.working_tokens} with rollout.max_new_tokens = "
+                f"{self.rollout.max_new_tokens} exceeds engine.window = {self.engine.window}, so that episodes "
+                "would end before a summary; lower one of the first two or raise the last"
             )
         return self
 
@@ -193,11 +195,10 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        import json
-
-        return json.dumps(value)
+        # JSON's escapes are TOML's, but for surrogate pairs (so none are written) and DEL.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + "}"
     return str(value)

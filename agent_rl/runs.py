@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,12 @@ def train_run(
 ) -> dict[str, Report]:
     """Train, continuing the run that its folder may hold; returns its evaluations by name."""
     parts = build(config, progress=progress, sinks=sinks)
-    return asyncio.run(_closing(parts, train(parts)))
+    try:
+        return asyncio.run(_closing(parts, train(parts)))
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # a full disk may be what ended the run
+            parts.store.set_status("stopped" if isinstance(error, KeyboardInterrupt) else "failed")
+        raise
 
 
 def evaluate_run(

@@ -11,9 +11,9 @@ from agent_rl.types.seams import ContextManager
 MANAGERS = {"append_only": AppendOnly, "summarize": Summarize}
 
 
-def make(config: ContextConfig, window: int) -> ContextManager:
-    """The context manager that `config.name` names; `window` is the engine's, in tokens."""
-    manager: ContextManager = resolve("context.name", config.name, MANAGERS)(config, window)
+def make(config: ContextConfig, room: int) -> ContextManager:
+    """The context manager that `config.name` names; `room` is the longest state that leaves one for an action."""
+    manager: ContextManager = resolve("context.name", config.name, MANAGERS)(config, room)
     return manager
 
 

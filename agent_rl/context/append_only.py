@@ -9,8 +9,8 @@ from agent_rl.types.seams import ContextDecision, ContextView, Keep
 class AppendOnly:
     """Keeps every turn."""
 
-    def __init__(self, config: ContextConfig, window: int) -> None:
-        del config, window
+    def __init__(self, config: ContextConfig, room: int) -> None:
+        del config, room
 
     def observe(self, view: ContextView) -> ContextDecision:
         """Always keep."""

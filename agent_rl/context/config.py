@@ -13,7 +13,7 @@ class ContextConfig(BaseModel):
     name: str = "append_only"
     """`append_only`, `summarize`, or `package.module:Class`."""
     working_tokens: int = Field(default=0, ge=0)
-    """Working length L in tokens for `summarize`; 0 means 95 % of the engine's window."""
+    """Working length L in tokens for `summarize`; 0 means 95 % of what the window leaves beside an action."""
     max_summaries: int = Field(default=3, ge=0)
     instruction: str = "Summarise what you have learnt so far; the conversation will be replaced by it."
     """What asks the policy for a summary."""

@@ -17,14 +17,14 @@ from agent_rl.types.seams import ContextDecision, ContextView, Keep, Overflow, R
 class Summarize:
     """Rewrites the context at `working_tokens`, at most `max_summaries` times an episode."""
 
-    def __init__(self, config: ContextConfig, window: int) -> None:
-        self.working_tokens = config.working_tokens or int(0.95 * window)
+    def __init__(self, config: ContextConfig, room: int) -> None:
+        self.working_tokens = config.working_tokens or int(0.95 * room)
         self.max_summaries = config.max_summaries
         self.instruction = config.instruction
-        if self.working_tokens > window:
+        if self.working_tokens > room:
             raise ValueError(
-                f"context.working_tokens must fit the engine's window: {self.working_tokens} > {window}; "
-                "lower it or raise engine.window"
+                "context.working_tokens must leave room for an action in the engine's window: "
+                f"{self.working_tokens} > {room}; lower it or raise engine.window"
             )
 
     def observe(self, view: ContextView) -> ContextDecision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -130,7 +131,8 @@ def play(
     except FaultError as error:
         stop, fault = "fault", error.fault.kind
     finally:
-        env.close()
+        with contextlib.suppress(FaultError), boundary("close"):  # the episode is over
+            env.close()
     outcome = Outcome(
         task_id=task.id,
         reward=reward,

@@ -78,12 +78,12 @@ class Store:
         }
         with database.transaction() as connection:
             connection.execute(insert(tables.runs), row)
-        atomic.write(folder / RUN_FILE, json.dumps({"id": run}).encode())
+        atomic.write(folder / RUN_FILE, json.dumps({"id": run, "url": url}).encode())
         return cls(folder, run, database)
 
     @classmethod
     def open(cls, run_dir: Path | str, *, url: str = "") -> Self:
-        """Continue or read a run.
+        """Continue or read a run; `url` is the one that it was created with, unless another is given.
 
         Raises:
             FileNotFoundError: the folder holds no run.
@@ -96,8 +96,9 @@ class Store:
                 2, "there is no run here; start one with: agent-rl train CONFIG.toml", str(path)
             )
         try:
-            run = str(json.loads(path.read_text(encoding="utf-8"))["id"])
-        except (ValueError, KeyError, TypeError) as error:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            run, url = str(content["id"]), url or str(content.get("url", ""))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedFile(path, str(error)) from error
         database = Database(folder, url)
         database.create()
@@ -114,7 +115,7 @@ class Store:
         return dict(row)
 
     def set_status(self, status: str) -> None:
-        """Say how the run stands: `running`, `finished`, `failed`."""
+        """Say how the run stands: `running`, `finished`, `stopped` by a person, `failed`."""
         with self._database.transaction() as connection:
             connection.execute(update(tables.runs).where(tables.runs.c.id == self.run).values(status=status))
 

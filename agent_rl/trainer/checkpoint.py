@@ -64,10 +64,18 @@ def resume(parts: Parts) -> int | None:
 
     Returns:
         Steps that are done, or None when the run starts anew.
+
+    Raises:
+        ValueError: more steps are done than are asked for.
     """
     for leftover in (parts.run_dir / "checkpoints").glob(".partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     done = load_latest(parts)
+    if done is not None and done > parts.config.steps:
+        raise ValueError(
+            f"trainer.steps = {parts.config.steps}, but {parts.run_dir} has finished {done} steps; "
+            "raise trainer.steps, or choose another run_dir"
+        )
     parts.store.truncate_after(-2 if done is None else done - 1)
     parts.store.set_status("running")
     if done is not None:

@@ -23,30 +23,32 @@ async def train(parts: Parts) -> dict[str, Report]:
     """Train to `trainer.steps`, continuing from the newest checkpoint of the run.
 
     Returns:
-        The evaluations before the first and after the last step, `before` and `after`.
+        The evaluations by name: `before` the first step, `after` the last one, and those in between.
+
+    Raises:
+        ValueError: the run has more steps already.
     """
-    started = resume(parts)
-    await _publish(parts)
+    started, steps, every = resume(parts), parts.config.steps, parts.config.eval_every
     if started is None:
         await warm_start(parts)
-        await _publish(parts)
         await judge(parts, 0, "before")
         save_checkpoint(parts, 0)
-    for step in range(started or 0, parts.config.steps):
+    for step in range(started or 0, steps):
         await _step(parts, step)
-        done, every = step + 1, parts.config.eval_every
-        if every and done % every == 0 and done < parts.config.steps:
+        done = step + 1
+        if every and done % every == 0 and done < steps:
             await judge(parts, done, f"step-{done}")
-        if done % parts.config.checkpoint_every == 0 or done == parts.config.steps:
+        if done % parts.config.checkpoint_every == 0 or done == steps:
             save_checkpoint(parts, done)
-    if ("after", parts.config.steps) not in {(r["name"], r["step"]) for r in parts.store.evaluations()}:
-        await judge(parts, parts.config.steps, "after")
+    if steps and ("after", steps) not in {(r["name"], r["step"]) for r in parts.store.evaluations()}:
+        await judge(parts, steps, "after")
     parts.store.set_status("finished")
     return {r["name"]: Report.from_json(r["report"]) for r in parts.store.evaluations()}
 
 
 async def _step(parts: Parts, step: int) -> None:
     began = time.perf_counter()
+    await _publish(parts)
     collection, forest = await _collect(parts, step)
     annotations = parts.learner.score(forest, parts.estimator.needs | parts.learner.loss.needs)
     credits = parts.estimator.credit(forest, annotations)
@@ -54,7 +56,6 @@ async def _step(parts: Parts, step: int) -> None:
     learned: dict[str, float] = {"skipped": 1.0}
     if len(credits):
         learned = parts.learner.update(forest, credits, annotations)
-    await _publish(parts)
     parts.store.save_forest(step, collection.forest, "train")
     parts.store.record_episodes(step, collection.forest)
     metrics = {
@@ -96,6 +97,7 @@ async def judge(parts: Parts, step: int, name: str) -> Report:
     """Evaluate on the held-out tasks and record report and episodes."""
     tasks, samples = parts.eval_tasks, parts.config.eval_samples
     parts.progress.phase(f"evaluate ({name})", len(tasks) * samples)
+    await _publish(parts)
     report, forest = await evaluate(
         parts.collector,
         tasks,
@@ -106,6 +108,7 @@ async def judge(parts: Parts, step: int, name: str) -> Report:
         progress=lambda episode: parts.progress.advance(),
     )
     parts.store.save_forest(step, forest, "eval")
+    parts.store.record_episodes(step, forest)
     parts.store.record_evaluation(step, name, report.to_json())
     interval = f"[{report.low:.3f}, {report.high:.3f}]"
     parts.progress.say(f"{name}: success {report.success:.3f} {interval} over {report.tasks} held-out tasks")
@@ -113,4 +116,5 @@ async def judge(parts: Parts, step: int, name: str) -> Report:
 
 
 async def _publish(parts: Parts) -> None:
+    """Hand the weights to the engine. Each step begins so, and with an empty cache, as after a resume."""
     await parts.publisher.publish("main", parts.learner.version, parts.learner.weights())

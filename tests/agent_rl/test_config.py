@@ -45,6 +45,14 @@ def test_overrides_win_and_bare_strings_need_no_quotes(tmp_path):
         ({"trainer": {"group_size": 1}}, "raise trainer.group_size"),
         ({"rollout": {"max_new_tokens": 5000}}, "engine.window"),
         ({"context": {"working_tokens": 5000}}, "exceeds engine.window"),
+        (
+            {
+                "context": {"working_tokens": 1000},
+                "engine": {"window": 1024},
+                "rollout": {"max_new_tokens": 64},
+            },
+            "end before a summary",
+        ),
     ],
 )
 def test_mistakes_are_answered_with_the_next_step(data, says):
@@ -64,3 +72,11 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path):
 
 def test_defaults_are_valid():
     assert parse({}) == Config()
+
+
+def test_any_text_can_be_read_back(tmp_path):
+    text = 'Sum up 😀 "quoted" \\ \n\t\x7f\x01 ü'
+    config = parse({"context": {"instruction": text}, "env": {"options": {"a b": text, "é": 1}}})
+    path = tmp_path / "c.toml"
+    path.write_text(to_toml(config), encoding="utf-8")
+    assert load(path) == config

@@ -21,7 +21,7 @@ def view(state: int, action: int, observation: int, rewrites: int = 0) -> Contex
 
 def test_the_worked_example_splits_where_the_reference_says():
     # prompt 20, L = 80, S = 3, summary 12; (action, observation) sizes, the last without observation
-    context = Summarize(ContextConfig(working_tokens=80, max_summaries=3), window=200)
+    context = Summarize(ContextConfig(working_tokens=80, max_summaries=3), room=200)
     state, rewrites, kept, discarded, ends = 20, 0, [[]], [], []
     for turn, (action, observation) in enumerate([(10, 20), (10, 30), (10, 25), (10, 20), (5, 0)]):
         decision = context.observe(view(state, action, observation, rewrites))
@@ -44,20 +44,20 @@ def test_the_worked_example_splits_where_the_reference_says():
 
 
 def test_beyond_the_last_summary_the_episode_is_overlong():
-    context = Summarize(ContextConfig(working_tokens=80, max_summaries=1), window=200)
+    context = Summarize(ContextConfig(working_tokens=80, max_summaries=1), room=200)
     assert context.observe(view(60, 10, 30, rewrites=1)) == Overflow("max_summaries")
 
 
 def test_exactly_the_working_length_is_too_much():
-    context = Summarize(ContextConfig(working_tokens=80), window=200)
+    context = Summarize(ContextConfig(working_tokens=80), room=200)
     assert isinstance(context.observe(view(40, 10, 30)), Rewrite)
     assert isinstance(context.observe(view(40, 10, 29)), Keep)
 
 
-def test_the_default_is_95_percent_of_the_window_and_more_than_the_window_raises():
-    assert Summarize(ContextConfig(), window=200).working_tokens == 190
+def test_the_default_is_95_percent_of_the_room_and_more_than_the_room_raises():
+    assert Summarize(ContextConfig(), room=200).working_tokens == 190
     with pytest.raises(ValueError, match="300 > 200"):
-        Summarize(ContextConfig(working_tokens=300), window=200)
+        Summarize(ContextConfig(working_tokens=300), room=200)
 
 
 def test_append_only_keeps_everything():

@@ -32,6 +32,14 @@ def test_a_run_is_created_and_opened_again(store: Store) -> None:
     assert opened.info()["status"] == "finished"
 
 
+def test_a_run_in_a_database_of_its_own_is_found_without_being_told_where(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'shared.sqlite'}"
+    Store.create(tmp_path / "run", {}, 3, url=url).record_step(0, {"x": 1.0})
+    assert len(Store.open(tmp_path / "run").steps()) == 1
+    assert [row["steps"] for row in list_runs(tmp_path)] == [1]
+    assert not (tmp_path / "run" / "store.sqlite").exists()
+
+
 def test_a_folder_holds_one_run(store: Store) -> None:
     again = Store.create(store.run_dir, {}, 0)  # nothing was recorded: what a crash left is used again
     assert again.info()["seed"] == 0

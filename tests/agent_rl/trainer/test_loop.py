@@ -1,21 +1,28 @@
 """Whole runs of a very small model on the toy world: they learn, stop, continue, and give the same weights."""
 
+import asyncio
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from agent_rl.build import build
 from agent_rl.config import ConfigError, parse, to_toml
 from agent_rl.learner.model import load_model
 from agent_rl.runs import evaluate_run, export_run, train_run
 from agent_rl.storage import Store
+from agent_rl.trainer import train
+from agent_rl.trainer.warm_start import warm_start
+from tests.agent_rl.toy import LookEnv
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -66,7 +73,6 @@ def test_a_run_records_everything_and_reports(tmp_path):
 
 def test_the_engine_and_the_learner_agree_about_what_was_sampled(tmp_path):
     """Sampled log-probabilities of every stored action against a plain forward of the same weights."""
-    from agent_rl.build import build
     from agent_rl.trainer.checkpoint import load_latest
 
     settings = config(tmp_path / "run", steps=1, learner={"learning_rate": 1e-9})
@@ -89,6 +95,89 @@ def test_continuing_gives_the_same_weights_as_never_stopping(tmp_path):
     train_run(config(tmp_path / "parts", steps=1))
     train_run(config(tmp_path / "parts", steps=3))
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+
+
+def test_continuing_after_an_evaluation_gives_the_same_weights_as_never_stopping(tmp_path):
+    train_run(config(tmp_path / "whole", steps=2, trainer={"eval_every": 1}))
+    assert list(train_run(config(tmp_path / "parts", steps=0))) == ["before"]
+    train_run(config(tmp_path / "parts", steps=2, trainer={"eval_every": 1}))
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+
+
+def test_every_step_and_every_evaluation_begins_with_an_empty_cache(tmp_path):
+    """What an engine remembers of an evaluation is not there after a resume, so a step must not use it."""
+    parts = build(config(tmp_path / "run", steps=2, trainer={"eval_every": 1}))
+    events: list[str] = []
+
+    class Noted:
+        async def publish(self, policy, version, tensors):
+            events.append("publish")
+            return await parts.publisher.publish(policy, version, tensors)
+
+    class Collector:
+        def __getattr__(self, name):
+            return getattr(parts.collector, name)
+
+        async def collect(self, requests, **how):
+            events.append(how.get("purpose", "train"))
+            return await parts.collector.collect(requests, **how)
+
+    asyncio.run(train(dataclasses.replace(parts, publisher=Noted(), collector=Collector())))
+    asyncio.run(parts.engine.close())
+    assert events == ["publish", "eval", *(["publish", "train", "publish", "eval"] * 2)]
+
+
+def test_episodes_of_evaluations_are_recorded(tmp_path):
+    train_run(config(tmp_path / "run", steps=1))
+    purposes = Counter((r["purpose"], r["step"]) for r in Store.open(tmp_path / "run").episodes())
+    assert purposes == {("train", 0): 6, ("eval", 0): 6, ("eval", 1): 6}
+
+
+def test_fewer_steps_than_are_done_are_refused(tmp_path):
+    train_run(config(tmp_path / "run", steps=2))
+    with pytest.raises(ValueError, match="has finished 2 steps"):
+        train_run(config(tmp_path / "run", steps=1))
+
+
+def test_a_warm_start_without_one_sound_demonstration_says_why(tmp_path, monkeypatch):
+    def setup(env, task):
+        env.word = task.answer
+        if env.broken:
+            raise RuntimeError("no disk")
+
+    settings = config(tmp_path / "run", steps=1)
+    monkeypatch.setattr(LookEnv, "setup", setup)
+    monkeypatch.setattr(LookEnv, "broken", False, raising=False)
+    parts = build(settings)
+    monkeypatch.setattr(LookEnv, "broken", True)
+    with pytest.raises(RuntimeError, match=r"none of 8 demonstrations can be imitated, 8 faulted.*no disk"):
+        asyncio.run(asyncio.wait_for(warm_start(parts), 20))
+    asyncio.run(parts.engine.close())
+
+
+def test_a_warm_start_takes_one_step_a_batch(tmp_path):
+    parts = build(config(tmp_path / "run", learner={"passes": 2, "mini_batches": 3}))
+    learners = []
+
+    def supervised():
+        learners.append(parts.supervised())
+        return learners[-1]
+
+    asyncio.run(warm_start(dataclasses.replace(parts, supervised=supervised)))
+    asyncio.run(parts.engine.close())
+    assert learners[0].version == 3
+
+
+def test_a_run_that_fails_says_so(tmp_path, monkeypatch):
+    def setup(env, task):
+        raise RuntimeError("no disk")
+
+    settings = config(tmp_path / "run", steps=1, model={"source": "tiny:32x1x2"})
+    build(settings)  # the model is made before the world breaks
+    monkeypatch.setattr(LookEnv, "setup", setup)
+    with pytest.raises(RuntimeError, match="can be imitated"):
+        train_run(settings)
+    assert Store.open(tmp_path / "run").info()["status"] == "failed"
 
 
 def test_another_seed_gives_other_weights(tmp_path):
