@@ -39,9 +39,9 @@ class RandomTurn:
         if started >= self.rounds * per_round:
             return []
         chosen: Counter[tuple[str, int]] = Counter()
-        for inner in self._inner_turns(forest).values():
-            if inner:
-                chosen.update(inner[int(i)] for i in rng.choice(len(inner), self.expansions))
+        grown = [inner for inner in self._inner_turns(forest).values() if inner]
+        for inner in grown[: self.trees]:
+            chosen.update(inner[int(i)] for i in rng.choice(len(inner), self.expansions))
         # Trees whose episodes ended with their first turn cannot branch; their share restarts at the root.
         missing = per_round - chosen.total()
         if missing:

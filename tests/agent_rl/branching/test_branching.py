@@ -62,3 +62,11 @@ def test_random_turn_stops_after_its_rounds_and_never_exceeds_the_budget():
     rule = RandomTurn(BranchingConfig(name="random_turn", trees=1, rounds=1, expansions=2))
     assert sum(b.n for b in rule.next(forest([3]), 1, RNG)) == 1
     assert rule.next(forest([3, 1, 1]), 5, RNG) == []
+
+
+def test_trees_that_restarted_at_the_root_do_not_make_a_round_larger():
+    rule = RandomTurn(BranchingConfig(name="random_turn", trees=2, rounds=2, expansions=2))
+    # The first tree could not branch, so round 1 started two more: four trees, three with inner turns.
+    branches = rule.next(forest([1, 3, 3, 3, 2, 2]), 4, RNG)
+    assert all(b.n > 0 for b in branches)
+    assert sum(b.n for b in branches) == 4
