@@ -35,11 +35,15 @@ def build_tokenizer(texts: Iterable[str], *, min_count: int) -> PreTrainedTokeni
     Pieces are counted once a text, so that a value repeated within one transcript stays spelled. A word comes
     with and without a leading space. Digits are always single tokens. The order of `texts` does not matter.
 
+    Give enough texts: a word that the count misses is spelled, and then has to be learnt letter by letter. For
+    `sql-v1` at level 0, 1000 tasks with one text each and a count of 8 make all 102 table and column names
+    tokens and no value; 200 such tasks leave 63 names spelled.
+
     Raises:
         ValueError: `min_count` is below 1.
     """
     if min_count < 1:
-        raise ValueError(f"min_count must be at least 1, got {min_count}; 2 keeps values out, more is safer.")
+        raise ValueError(f"min_count must be at least 1, got {min_count}; with a thousand texts try 8.")
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary: dict[str, int] = {}
     for token in (*SPECIAL, *alphabet, *_frequent_pieces(texts, min_count)):
@@ -74,8 +78,8 @@ def build_tiny(
     """Build an untrained Llama of about one million parameters (float32) for this tokenizer.
 
     The defaults are those that learn to copy soonest. `init_std` decides most: with the usual 0.02 a narrow model
-    attends to nothing in particular for hundreds of steps, with 0.08 it copies unseen values after 300 steps of
-    16 demonstrations. A small `rope_theta` makes it easy to find the token before.
+    attends to nothing in particular for hundreds of steps, with 0.08 it copied 99 % of unseen values exactly after
+    800 steps of 16 demonstrations. A small `rope_theta` makes it easy to find the token before.
 
     Args:
         tokenizer: gives the size of the vocabulary and the end token.
