@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -33,9 +34,9 @@ class ToolEnv(Env):
     `self.turn_reward(name, value)`. Randomness comes from `self.rng`, which the task's seed keys. Tools run
     in changing threads.
 
-    Several calls of one turn run in order. A turn without any call ends the episode, or with
-    `on_no_tool_call = "remind"` is answered by a reminder. The episode is graded once: when `finish` was
-    called, when a turn had no call, or at `max_turns`.
+    Several calls of one turn run in order, as far as they start within `turn_time_s`. A turn without any call
+    ends the episode, or with `on_no_tool_call = "remind"` is answered by a reminder. The episode is graded
+    once: when `finish` was called, when a turn had no call, or at `max_turns`.
     """
 
     on_no_tool_call: ClassVar[Literal["end", "remind"]] = "end"
@@ -43,6 +44,9 @@ class ToolEnv(Env):
     """Whether clipped output can be read further by an extra tool `read_more`."""
     tool_timeout_s: ClassVar[float] = 30.0
     """A tool that runs longer is interrupted and the episode becomes a `deadline` fault."""
+    turn_time_s: ClassVar[float] = 10.0
+    """Calls of a turn that would start later than this are not run but answered by an error. Else a model could
+    escape its reward by a hundred slow calls: the harness's deadline for a step makes a fault of them."""
     max_output_chars: ClassVar[int] = 8000
 
     _toolbox: Toolbox
@@ -123,7 +127,8 @@ class ToolEnv(Env):
         self._turn_rewards = ()
         calls = action.get("tool_calls", [])
         errors = action.get("parse_errors", [])
-        observation: list[Message] = [_as_message(self._run(call)) for call in calls]
+        until = time.monotonic() + self.turn_time_s
+        observation: list[Message] = [_as_message(self._run(call, until)) for call in calls]
         if errors:
             observation.append({"role": "user", "content": self._toolbox.clip(_errors_text(errors))})
         stop: StopReason | None = "submitted" if self._finished else None
@@ -136,14 +141,11 @@ class ToolEnv(Env):
             observation=observation, reward=Reward(self._turn_rewards), stop=stop, state_key=self.state_key()
         )
 
-    def _run(self, call: ToolCall) -> ToolResult:
+    def _run(self, call: ToolCall, until: float) -> ToolResult:
         if self._finished:
-            return {
-                "role": "tool",
-                "content": "error: not run, the episode had already ended",
-                "tool_call_id": call["id"],
-                "name": call["function"]["name"],
-            }
+            return _not_run(call, "the episode had already ended")
+        if time.monotonic() > until:
+            return _not_run(call, f"the calls of this turn took more than {self.turn_time_s:g} s; call again")
         return self._toolbox.call(call)
 
     def _reminder(self) -> str:
@@ -177,6 +179,15 @@ class ToolEnv(Env):
 
 def _errors_text(errors: list[str]) -> str:
     return "\n".join(f"error: {error}" for error in errors)
+
+
+def _not_run(call: ToolCall, why: str) -> ToolResult:
+    return {
+        "role": "tool",
+        "content": f"error: not run, {why}",
+        "tool_call_id": call["id"],
+        "name": call["function"]["name"],
+    }
 
 
 def _as_message(result: ToolResult) -> Message:

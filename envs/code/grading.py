@@ -26,8 +26,12 @@ from sandbox.base import Sandbox
 from sandbox.errors import SandboxLost
 from sandbox.types import MIB, Limits, SandboxSpec
 
-CPU_S, WALL_S, TOTAL_S = 2, 12.0, 60.0
-"""Limits of one hidden input, in processor and in wall-clock seconds, and of all of them together."""
+CPU_S, WALL_S, TOTAL_S = 2, 12.0, 30.0
+"""Limits of one hidden input, in processor and in wall-clock seconds, and of all of them together. The last one
+leaves room beneath a harness's deadline (`rollout.env_timeout_s`): a submission that sleeps fails, it is no fault."""
+MAX_GROWTH, MIN_RESULT_CHARS = 32, 20_000
+"""A result longer than `MAX_GROWTH` times the expected one's JSON (and than the minimum) is wrong unread: reading
+100,000 integers of one hash into a set takes the host minutes."""
 PYTHON = ("python3", "-B", "-s")
 """With `PYTHONHASHSEED` (see `SPEC_ENV`), which `-I` would ignore."""
 SPEC_ENV = {
@@ -111,6 +115,7 @@ def judge(sandbox: Sandbox, task: Task, submission: str) -> Verdict:
         expected = [
             test["expected"] if form == "program" else driver.decode(test["expected"]) for test in tests
         ]
+        longest = [max(MIN_RESULT_CHARS, MAX_GROWTH * len(json.dumps(test["expected"]))) for test in tests]
     except (KeyError, TypeError, ValueError) as error:
         raise TaskError(f"task {task.id} cannot be graded: {type(error).__name__} {error}") from error
     if not tests:
@@ -122,19 +127,21 @@ def judge(sandbox: Sandbox, task: Task, submission: str) -> Verdict:
     if not isinstance(results, list) or len(results) > len(tests):
         return Verdict(passed=0, total=len(tests), reason="more results than inputs")
     right = [
-        _right(result, value, rule, form)
-        for result, value, rule in zip(results, expected, rules, strict=False)
+        _right(result, value, rule, form, chars)
+        for result, value, rule, chars in zip(results, expected, rules, longest, strict=False)
     ]
     return Verdict(passed=sum(right), total=len(tests), reason=_why(results, right, len(tests)))
 
 
-def _right(result: Any, expected: Any, rule: Rule, form: str) -> bool:
-    """Whether one result is right; whatever is malformed is not."""
+def _right(result: Any, expected: Any, rule: Rule, form: str, longest: int) -> bool:
+    """Whether one result is right; whatever is malformed, or longer than `longest`, is not."""
     if not isinstance(result, dict) or result.get("exit") != 0 or not isinstance(result.get("output"), str):
         return False
+    output = result["output"]
     try:
-        actual = result["output"] if form == "program" else driver.decode(json.loads(result["output"]))
-        return agree(expected, actual, rule)
+        if form == "program":
+            return agree(expected, output, rule)
+        return len(output) <= longest and agree(expected, driver.decode(json.loads(output)), rule)
     except (ValueError, TypeError, OverflowError, RecursionError):
         return False
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -50,6 +51,26 @@ def test_finish_ends_the_episode_and_later_calls_do_not_run() -> None:
     )
     env.reset(options={"task": env.task})
     assert not env.step(call("note", text="fresh")).terminated
+
+
+def test_calls_that_would_start_too_late_in_a_turn_are_not_run() -> None:
+    class Slow(Sums):
+        turn_time_s = 0.05
+
+        @tool
+        def wait(self) -> None:
+            """Wait longer than the calls of a turn may take together."""
+            time.sleep(0.06)
+
+    env = started(Slow())
+    step = env.step(
+        calls(("wait", {}), *[("note", {"text": "x"})] * 50, ("submit", {"text": env.task.answer}))
+    )
+    late = "error: not run, the calls of this turn took more than 0.05 s; call again"
+    assert contents(step.observation) == ["ok", *[late] * 51]
+    assert not step.terminated
+    assert step.info["state_key"] == "0 notes"
+    assert env.step(call("submit", text=env.task.answer)).reward == 1.0
 
 
 def test_a_turn_without_a_call_ends_or_reminds() -> None:

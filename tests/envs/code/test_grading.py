@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 import sandbox
+from agent_rl.rollout.config import RolloutConfig
 from envs.code.driver import encode
-from envs.code.grading import Verdict, grading_spec, judge
+from envs.code.env import CodeEnv
+from envs.code.grading import TOTAL_S, Verdict, grading_spec, judge
+from envs.code.tools import TIMEOUT_S
 from envs.errors import TaskError
 from envs.types import Task
 
@@ -138,3 +142,38 @@ def test_a_broken_task_is_an_error_and_not_a_zero(backend: str, answer: Any) -> 
     )
     with pytest.raises(TaskError, match="task t cannot be graded"):
         verdict(backend, broken, "def f(x):\n    return 1\n")
+
+
+COLLIDING = """
+import json, os, sys
+def f(x):
+    frame = sys._getframe()
+    while "out_fd" not in frame.f_locals:
+        frame = frame.f_back
+    numbers = [i * (2**61 - 1) for i in range(1, 40_000)]
+    data = json.dumps({"set": numbers}).encode()
+    while data:
+        data = data[os.write(frame.f_locals["out_fd"], data):]
+    os._exit(0)
+"""
+
+
+def test_a_set_of_colliding_integers_does_not_hold_the_host(backend: str) -> None:
+    # Python hashes an integer modulo 2**61 - 1, so these 40,000 have the same hash: reading them costs their square.
+    began = time.monotonic()
+    assert verdict(backend, DOUBLE, COLLIDING) == Verdict(
+        passed=0, total=3, reason="hidden input 1: wrong result"
+    )
+    assert time.monotonic() - began < 20
+
+
+def test_a_long_right_result_passes(backend: str) -> None:
+    long = task([(3, list(range(3000))), (4, {"a" * 5000: 1.5})])
+    source = "def f(x):\n    return list(range(3000)) if x == 3 else {'a' * 5000: 1.5}\n"
+    assert verdict(backend, long, source) == Verdict(passed=2, total=2)
+
+
+def test_a_submission_fails_before_the_harness_gives_up(backend: str) -> None:
+    # Else sleeping would turn a wrong answer into a fault, which is left out of the loss. A turn of tools comes first.
+    tools = CodeEnv.turn_time_s + TIMEOUT_S
+    assert tools + TOTAL_S + 5 <= RolloutConfig().env_timeout_s
