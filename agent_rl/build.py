@@ -33,7 +33,7 @@ from tools.types import ToolSchema
 _untyped: Any = transformers_logging
 _untyped.disable_progress_bar()  # ours is the only bar on the terminal
 
-_VOCABULARY_TASKS = 200
+_VOCABULARY_TASKS = 1000
 """Tasks from whose transcripts the tiny model's words are learnt, at most."""
 _WORD_COUNT = 8
 """A word of the tiny tokenizer occurs in at least this many transcripts; rarer text, values above all, is spelled."""
@@ -225,21 +225,19 @@ def _tiny_sizes(source: str) -> dict[str, int]:
 
 
 def _transcripts(config: Config, tasks: Sequence[Task]) -> list[str]:
-    """Conversations of the demonstrating and the gold policy, as the tool format writes them."""
+    """Conversations of the gold policy, or else of the demonstrating one, as the tool format writes them."""
     tool_format = formats.get(config.rendering.tool_format)
     policies = env_policies(config.env.id)
-    names = [n for n in ("gold", config.warm_start.policy) if n in policies]
+    policy = policies.get("gold") or find_policy(config.env.id, config.warm_start.policy)
     tools = _tools(config.env.id, tasks[0])
     system = tool_format.system_text(tools)
     texts: list[str] = []
     for task in tasks[:_VOCABULARY_TASKS]:
-        for name in names:
-            _, messages = play(_fresh(config.env.id), policies[name].make(task, config.seed), task)
-            shown = [
-                tool_format.render_calls(m, tools) if m["role"] == "assistant" else m["content"]
-                for m in messages
-            ]
-            texts.append("\n".join([system, *shown]))
+        _, messages = play(_fresh(config.env.id), policy.make(task, config.seed), task)
+        shown = [
+            tool_format.render_calls(m, tools) if m["role"] == "assistant" else m["content"] for m in messages
+        ]
+        texts.append("\n".join([system, *shown]))
     return texts
 
 

@@ -1,4 +1,4 @@
-"""`agent-rl runs list|show|export`."""
+"""`agent-rl runs list|show|plot|export`."""
 
 from __future__ import annotations
 
@@ -63,6 +63,23 @@ def show(run: Annotated[Path, typer.Argument(help="Folder of the run.")], as_jso
         cells = [m.get(k, float("nan")) for k in _COLUMNS]
         table.add_row(str(row["step"] + 1), *(f"{c:.3g}" for c in cells))
     console.print(table)
+
+
+@runs.command()
+def plot(
+    run: Annotated[Path, typer.Argument(help="Folder of the run.")],
+    picture: Annotated[
+        Path | None, typer.Argument(help="PNG to write; in the run's folder by default.")
+    ] = None,
+) -> None:
+    """Draw the learning curve."""
+    from agent_rl.storage import Store
+    from agent_rl.telemetry import draw_learning_curve
+
+    store = Store.open(run)
+    picture = picture or run / "learning_curve.png"
+    draw_learning_curve(picture, store.steps(), store.evaluations(), title=str(run))
+    print(picture)
 
 
 @runs.command()

@@ -9,6 +9,7 @@ from rich.console import Console
 from agent_rl.telemetry.config import TelemetryConfig
 from agent_rl.telemetry.console_sink import ConsoleSink
 from agent_rl.telemetry.jsonl_sink import JsonlSink, read_records
+from agent_rl.telemetry.learning_curve import draw_learning_curve
 from agent_rl.telemetry.multi_sink import MultiSink
 from agent_rl.types.names import resolve
 from agent_rl.types.seams import Sink
@@ -39,4 +40,13 @@ def make(
     return MultiSink(sinks)
 
 
-__all__ = ["FILE", "ConsoleSink", "JsonlSink", "MultiSink", "TelemetryConfig", "make", "read_records"]
+__all__ = [
+    "FILE",
+    "ConsoleSink",
+    "JsonlSink",
+    "MultiSink",
+    "TelemetryConfig",
+    "draw_learning_curve",
+    "make",
+    "read_records",
+]

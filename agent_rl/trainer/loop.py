@@ -107,7 +107,7 @@ async def judge(parts: Parts, step: int, name: str) -> Report:
         temperature=parts.config.eval_temperature,
         progress=lambda episode: parts.progress.advance(),
     )
-    parts.store.save_forest(step, forest, "eval")
+    parts.store.save_forest(step, forest, name)
     parts.store.record_episodes(step, forest)
     parts.store.record_evaluation(step, name, report.to_json())
     interval = f"[{report.low:.3f}, {report.high:.3f}]"

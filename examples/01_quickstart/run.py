@@ -14,6 +14,7 @@ from agent_rl.cli.tables import reports_table
 from agent_rl.config import load
 from agent_rl.runs import train_run
 from agent_rl.storage import Store
+from agent_rl.telemetry import draw_learning_curve
 from agent_rl.telemetry import make as make_sinks
 
 HERE = Path(__file__).parent
@@ -35,6 +36,8 @@ def main() -> None:
     seconds = time.perf_counter() - began
     store = Store.open(args.out)
     steps = store.steps()
+    title = f"sql-v1, level 0, seed {args.seed}: {reports['after'].tasks} held-out tasks"
+    draw_learning_curve(args.out / "learning_curve.png", steps, store.evaluations(), title=title)
     report = {
         "command": f"make quickstart SEED={args.seed} OUT={args.out}",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
@@ -44,7 +47,6 @@ def main() -> None:
         "steps": [{"step": s["step"] + 1, **s["metrics"]} for s in steps],
     }
     (args.out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-    draw(report, args.out / "learning_curve.png")
     console.print(reports_table([reports["before"], reports["after"]]))
     console.print(
         f"{seconds:.0f} s; report {args.out / 'report.json'}, curve {args.out / 'learning_curve.png'}\n"
@@ -53,41 +55,6 @@ def main() -> None:
         "      examples/02_own_environment/                    write your own environment",
         highlight=False,
     )
-
-
-def draw(report: dict, path: Path) -> None:
-    """The learning curve: success of the training groups, with the held-out evaluations and their intervals."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    steps = report["steps"]
-    figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
-    xs = [s["step"] for s in steps]
-    axes.plot(xs, [s["rollout/success"] for s in steps], label="training episodes")
-    axes.plot(xs, [s["rollout/zero_spread"] for s in steps], ":", color="grey", label="groups without spread")
-    for name, x in (("before", 0), ("after", len(steps))):
-        e = report["eval"][name]
-        axes.errorbar(
-            [x],
-            [e["success"]],
-            yerr=[[e["success"] - e["low"]], [e["high"] - e["success"]]],
-            fmt="o",
-            capsize=4,
-            color="tab:red",
-            label="held-out tasks, 95 % interval" if name == "before" else None,
-        )
-    axes.set(
-        xlabel="RL step",
-        ylabel="success",
-        ylim=(0, 1.02),
-        title=f"sql-v1, level 0, seed {report['seed']}: {report['eval']['after']['tasks']} held-out tasks",
-    )
-    axes.grid(alpha=0.3)
-    figure.legend(loc="outside lower center", ncol=3, frameon=False)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -142,6 +142,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path):
     assert set(json.loads(done.stdout)) == {"before", "after"}
     listed = json.loads(agent_rl("runs", "list", "--root", str(tmp_path), "--json").stdout)
     assert [(r["status"], r["steps"]) for r in listed] == [("finished", 2)]
+    drawn = agent_rl("runs", "plot", str(tmp_path / "run"))
+    assert Path(drawn.stdout.strip()).read_bytes().startswith(b"\x89PNG"), drawn.stderr
     shown = agent_rl("runs", "show", str(tmp_path / "run"))
     assert "after" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80

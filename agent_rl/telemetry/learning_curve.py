@@ -1,0 +1,55 @@
+"""The learning curve as a picture: success of the training groups, and held-out evaluations with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def draw_learning_curve(
+    path: Path,
+    steps: Sequence[Mapping[str, Any]],
+    evaluations: Sequence[Mapping[str, Any]],
+    *,
+    title: str,
+) -> None:
+    """Write a PNG.
+
+    Args:
+        path: of the picture.
+        steps: rows `{"step", "metrics"}` as the store gives them.
+        evaluations: rows `{"step", "report"}`; `step` counts finished steps.
+        title: above the axes.
+
+    Raises:
+        ImportError: matplotlib is not installed (extra `train`).
+        OSError: the path cannot be written.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
+    xs = [row["step"] + 1 for row in steps]
+    for name, label, style in (
+        ("rollout/success", "training episodes", {"color": "tab:blue"}),
+        ("rollout/zero_spread", "groups without spread", {"color": "grey", "linestyle": ":"}),
+    ):
+        axes.plot(xs, [row["metrics"].get(name) for row in steps], label=label, **style)
+    reports = [row["report"] for row in evaluations]
+    axes.errorbar(
+        [row["step"] for row in evaluations],
+        [r["success"] for r in reports],
+        yerr=[[r["success"] - r["low"] for r in reports], [r["high"] - r["success"] for r in reports]],
+        fmt="o",
+        capsize=4,
+        color="tab:red",
+        label="held-out tasks, 95 % interval",
+    )
+    axes.set(xlabel="RL step", ylabel="success", ylim=(0, 1.02), title=title)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside lower center", ncol=3, frameon=False)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
