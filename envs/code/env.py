@@ -14,7 +14,7 @@ from envs.code.tasks import make_tasks
 from envs.tool_env import ToolEnv
 from envs.types import Reward, Split, Task
 from sandbox.base import Sandbox
-from sandbox.errors import SandboxClosed
+from sandbox.errors import SandboxClosed, SandboxPathError
 from sandbox.types import SandboxSpec
 from tools import ToolError, tool
 
@@ -147,8 +147,11 @@ class CodeEnv(ToolEnv):
         self._shut()
 
     def copy_state(self) -> Any:
-        """The workspace as it is now."""
-        return _Files(self._agent.fork() if self._agent is not None else None)
+        """The workspace as it is now; None (replay) where the model made one that cannot be copied."""
+        try:
+            return _Files(self._agent.fork() if self._agent is not None else None)
+        except SandboxPathError:  # too deep, too full or unreadable: that must not become a fault
+            return None
 
     def load_state(self, state: Any) -> None:
         """Continue from a copy of the workspace."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from typing import Any
@@ -193,3 +194,28 @@ def test_nothing_is_left_open(backend: str, task: Task) -> None:
     for _ in range(5):
         episode()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_workspace_that_cannot_be_entered_is_the_models_mistake(env: CodeEnv) -> None:
+    use(env, "shell", command="chmod 000 /workspace")
+    for name, arguments in (("shell", {"command": "ls"}), ("python", {"code": "1"})):
+        assert use(env, name, **arguments) == (
+            "error: no program can enter the workspace any more: its permissions were taken away"
+        )
+    env.snapshot().release()
+
+
+DEEP = "import os\nfor _ in range(150): os.mkdir('d'); os.chdir('d')"
+LINKS = "import os\nopen('big', 'wb').write(b'x' * (36 << 20))\nfor i in range(8): os.link('big', f'l{i}')"
+FULL = "open('big', 'wb').write(b'x' * (60 << 20))\nopen('rest', 'wb').write(b'x' * (8 << 20))"
+
+
+@pytest.mark.parametrize("code", [DEEP, LINKS, FULL])
+def test_a_workspace_that_cannot_be_copied_is_replayed(env: CodeEnv, code: str) -> None:
+    # Layers are put together once they take half of the room: too deep, several files out of one, too much.
+    for step in (code, "open('f', 'wb').write(b'x' * (34 << 20))", "open('g', 'w')"):
+        use(env, "python", code=step)
+        snapshot = env.snapshot()
+    assert snapshot.state is None
+    with contextlib.closing(env.restore(snapshot)) as other:
+        assert use(other, "python", code="import os; print(os.path.exists('g'))") == "True"
