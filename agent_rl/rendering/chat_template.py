@@ -63,7 +63,7 @@ class ChatTemplate:
         """A whole conversation without the generation prompt."""
         lowered = self.lowering.lower(messages, tools)
         native = (
-            [_shown(self.lowering.untrusted.clean_schema(t)) for t in tools] if self.lowering.tools else None
+            [_shown(self.lowering.untrusted.clean_json(t)) for t in tools] if self.lowering.tools else None
         )
         return self._render(lowered, tools=native)
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from tools.types import ToolSchema
 from tools.values import well_formed
+
+J = TypeVar("J")
 
 
 def special_tokens(tokenizer: Any) -> set[str]:
@@ -50,9 +51,9 @@ class Neutralizer:
             f"({self._pattern.search(text)}); rename the special tokens of the tokenizer"
         )
 
-    def clean_schema(self, tool: ToolSchema) -> ToolSchema:
-        """A tool whose names and descriptions hold none of the tokens."""
-        cleaned: ToolSchema = json.loads(self.clean(json.dumps(tool, ensure_ascii=False)))
+    def clean_json(self, value: J) -> J:
+        """A JSON value whose texts and keys hold none of the tokens."""
+        cleaned: J = json.loads(self.clean(json.dumps(value, ensure_ascii=False)))
         return cleaned
 
 

@@ -79,7 +79,7 @@ class Lowering:
         result: ToolResult = {
             "role": "tool",
             "content": content,
-            "name": message.get("name", ""),
+            "name": self.untrusted.clean(message.get("name", "")),
             "tool_call_id": message.get("tool_call_id", ""),
         }
         if self.results:
@@ -92,7 +92,7 @@ class Lowering:
             return {
                 "role": "assistant",
                 "content": self.own.clean(message["content"]),
-                "tool_calls": calls,
+                "tool_calls": self.own.clean_json(calls),
             }
         return {"role": "assistant", "content": self.text(message, ())}
 
