@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import shutil
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from agent_rl.trainer import Progress, Silent, train
 from agent_rl.trainer.checkpoint import complete, load_latest
 from agent_rl.trainer.parts import Parts
 from agent_rl.types.seams import Sink
+from agent_rl.weights import MemoryPublisher
 from envs.registry import make, spec
 from envs.tasksets import load_jsonl
 from envs.types import Task
@@ -29,13 +31,30 @@ def train_run(
     config: Config, *, progress: Progress | None = None, sinks: Sequence[Sink] = ()
 ) -> dict[str, Report]:
     """Train, continuing the run that its folder may hold; returns its evaluations by name."""
-    parts = build(config, progress=progress, sinks=sinks)
-    try:
-        return asyncio.run(_closing(parts, train(parts)))
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # a full disk may be what ended the run
-            parts.store.set_status("stopped" if isinstance(error, KeyboardInterrupt) else "failed")
-        raise
+    with _alone(Path(config.run_dir)):
+        parts = build(config, progress=progress, sinks=sinks)
+        try:
+            return asyncio.run(_closing(parts, train(parts)))
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # a full disk may be what ended the run
+                parts.store.set_status("stopped" if isinstance(error, KeyboardInterrupt) else "failed")
+            raise
+
+
+@contextlib.contextmanager
+def _alone(run_dir: Path) -> Iterator[None]:
+    """Hold the run's lock, which the kernel releases when the process ends, however it ends.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with (run_dir / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(f"another process trains in {run_dir}; wait for it, or set run_dir") from error
+        yield
 
 
 def evaluate_run(
@@ -52,13 +71,13 @@ def evaluate_run(
         ConfigError: the run has no checkpoint yet.
     """
     stored = load(run_dir / "config.toml")
-    config = stored.model_copy(update={"run_dir": str(run_dir)})
-    parts = build(config, progress=progress, held_out=tasks)
+    parts = build(stored.model_copy(update={"run_dir": str(run_dir)}), progress=progress, held_out=tasks)
+    publisher = MemoryPublisher(parts.engine)  # whatever the run publishes by, its folder is not written to
     if load_latest(parts) is None:
         raise ConfigError(f"{run_dir} has no checkpoint yet; train it: agent-rl train {run_dir}/config.toml")
 
     async def work() -> Report:
-        await parts.publisher.publish("main", parts.learner.version, parts.learner.weights())
+        await publisher.publish("main", parts.learner.version, parts.learner.weights())
         parts.progress.phase("evaluate", len(parts.eval_tasks) * samples)
         report, _ = await evaluate(
             parts.collector,

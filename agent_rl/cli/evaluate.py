@@ -27,10 +27,16 @@ def evaluate(
 
     from agent_rl.cli.console import ConsoleProgress
     from agent_rl.cli.tables import reports_table
+    from agent_rl.config import ConfigError
 
     console = Console(stderr=as_json)
     with ConsoleProgress(console) as progress:
         if Path(target, "config.toml").is_file():
+            if policy or option or tasks_file:
+                raise ConfigError(
+                    "--policy, --option and --tasks-file are for scripted policies; a run is evaluated on held-out "
+                    "tasks of its own configuration: leave them out"
+                )
             from agent_rl.runs import evaluate_run
 
             report = evaluate_run(

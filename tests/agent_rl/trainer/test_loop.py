@@ -210,6 +210,16 @@ def test_a_folder_that_holds_another_run_is_refused(tmp_path):
         train_run(config(tmp_path / "run", steps=1, learner={"learning_rate": 0.1}))
 
 
+def test_two_processes_cannot_train_in_one_folder(tmp_path):
+    import fcntl
+
+    (tmp_path / "run").mkdir()
+    with (tmp_path / "run" / ".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="another process trains in"):
+            train_run(config(tmp_path / "run", steps=1))
+
+
 def test_a_run_can_be_evaluated_later(tmp_path):
     train_run(config(tmp_path / "run", steps=1))
     report = evaluate_run(tmp_path / "run", tasks=5, samples=2)
