@@ -27,12 +27,14 @@ import struct
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import Any
 
 WORLDS_KEPT = 512
 """Worlds in memory; a world that fell out is sent again by the host."""
+IMAGE_BYTES_KEPT = 64 << 20
+"""Bytes of their images; each exists twice, and a third time while it is graded."""
 MAX_CELL_BYTES = 100_000
 MAX_RESULT_CHARS = 2_000_000
 GRACE_S = 1.0
@@ -101,7 +103,8 @@ def _quoted(name: str) -> str:
 
 def open_reader(image: bytes) -> sqlite3.Connection:
     """Open a connection on a copy of the image that can only read, within the limits above."""
-    conn = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    # Statements are not cached: a short query can compile to megabytes, and those of one agent would be another's want.
+    conn = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=0)
     conn.deserialize(image)
     conn.execute("PRAGMA query_only=ON")
     conn.execute("PRAGMA temp_store=MEMORY")
@@ -205,19 +208,23 @@ def _cell(value: Any, max_cell: int) -> Any:
 class Worlds:
     """The most recently used worlds: image and shared read-only connection by key."""
 
-    def __init__(self, kept: int = WORLDS_KEPT) -> None:
-        self._kept = kept
+    def __init__(self, kept: int = WORLDS_KEPT, kept_bytes: int = IMAGE_BYTES_KEPT) -> None:
+        self._kept, self._kept_bytes = kept, kept_bytes
         self._worlds: OrderedDict[str, tuple[bytes, sqlite3.Connection]] = OrderedDict()
 
     def __contains__(self, key: str) -> bool:
         return key in self._worlds
 
-    def add(self, key: str, spec: dict[str, Any]) -> None:
-        """Build a world and make room for it."""
+    def add(self, key: str, spec: dict[str, Any], needed: Container[str] = ()) -> None:
+        """Build a world and make room for it, keeping the `needed` ones."""
         image = build_image(spec)
+        others = [old for old in self._worlds if old not in needed]
+        size = len(image) + sum(len(old) for old, _ in self._worlds.values())
+        while others and (len(self._worlds) >= self._kept or size > self._kept_bytes):
+            oldest = others.pop(0)
+            size -= len(self._worlds[oldest][0])
+            self.drop(oldest)
         self._worlds[key] = (image, open_reader(image))
-        while len(self._worlds) > self._kept:
-            self.drop(next(iter(self._worlds)))
 
     def drop(self, key: str) -> None:
         """Forget a world."""
@@ -251,13 +258,14 @@ def serve(read: Callable[[int], bytes], write: Callable[[bytes], None]) -> None:
 
 
 def _answer(worlds: Worlds, request: dict[str, Any]) -> dict[str, Any]:
+    needed = {query["world"] for query in request["queries"]}
     for key, spec in request["worlds"].items():
         try:
             if key not in worlds:
-                worlds.add(key, spec)
+                worlds.add(key, spec, needed)
         except (sqlite3.Error, ValueError, OverflowError) as error:
             return {"broken": str(error)}
-    missing = sorted({q["world"] for q in request["queries"] if q["world"] not in worlds})
+    missing = sorted(key for key in needed if key not in worlds)
     if missing:
         return {"missing": missing}
     results = []

@@ -127,3 +127,39 @@ def test_a_forked_child_gets_workers_of_its_own() -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert failure_of(pool.run([query("SELECT nope")])[0]).message == "no such column: nope"
+
+
+def test_large_worlds_make_room_for_one_another() -> None:
+    # 36 databases of 8 MB do not fit in a worker. It must not die of them: with several full workers, the second
+    # try fails as well, and a right answer is told that it used too much memory.
+    private = Pool(1)
+    try:
+        private.run([query("SELECT 1")])
+        before = pids(private)
+        for number in [*range(36), 0]:
+            text = {"name": "t", "columns": [["a", "text"]], "rows": [[f"{number} " + "x" * 90_000]] * 90}
+            worlds = [World({"tables": [text]}), shops([[number, "kavo", 1]])]
+            sql = "SELECT COUNT(*) FROM sqlite_master"
+            answers = private.run([pool.Query(world=world, sql=sql, fresh=True) for world in worlds])
+            assert [rows_of(answer) for answer in answers] == [((1,),)] * 2
+        assert pids(private) == before
+    finally:
+        private.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
+def test_compiled_queries_are_not_kept() -> None:
+    private = Pool(1)
+
+    def resident_mb() -> float:
+        with open(f"/proc/{pids(private)[0]}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    try:
+        private.run([query("SELECT 1")])
+        before = resident_mb()
+        for number in range(100):
+            private.run([query(f"SELECT {number} IN ({','.join(map(str, range(number, number + 4000)))})")])
+        assert resident_mb() - before < 10
+    finally:
+        private.close()
