@@ -33,11 +33,10 @@ def draw_learning_curve(
 
     figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
     xs = [row["step"] + 1 for row in steps]
-    for name, label, style in (
-        ("rollout/success", "training episodes", {"color": "tab:blue"}),
-        ("rollout/zero_spread", "groups without spread", {"color": "grey", "linestyle": ":"}),
-    ):
-        axes.plot(xs, [row["metrics"].get(name) for row in steps], label=label, **style)
+    success = [row["metrics"].get("rollout/success") for row in steps]
+    flat = [row["metrics"].get("rollout/zero_spread") for row in steps]
+    axes.plot(xs, success, color="tab:blue", label="training episodes")
+    axes.plot(xs, flat, color="grey", linestyle=":", label="groups without spread")
     reports = [row["report"] for row in evaluations]
     axes.errorbar(
         [row["step"] for row in evaluations],
