@@ -59,7 +59,8 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-_CLOCK_FUNCTIONS = ("date", "time", "datetime", "julianday", "unixepoch", "strftime")
+_SINCE_343 = ("timediff",) if sqlite3.sqlite_version_info >= (3, 43) else ()
+_CLOCK_FUNCTIONS = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", *_SINCE_343)
 _CLOCK_KEYWORDS = {"current_date": NOW[:10], "current_time": NOW[11:], "current_timestamp": NOW}
 
 
@@ -221,9 +222,8 @@ class Worlds:
         others = [old for old in self._worlds if old not in needed]
         size = len(image) + sum(len(old) for old, _ in self._worlds.values())
         while others and (len(self._worlds) >= self._kept or size > self._kept_bytes):
-            oldest = others.pop(0)
-            size -= len(self._worlds[oldest][0])
-            self.drop(oldest)
+            size -= len(self._worlds[others[0]][0])
+            self.drop(others.pop(0))
         self._worlds[key] = (image, open_reader(image))
 
     def drop(self, key: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from pathlib import Path
 
@@ -117,6 +118,12 @@ def test_the_clock_stands_still() -> None:
     sql = "SELECT date('now'), strftime('%Y'), CURRENT_DATE, datetime('NOW', '+1 day'), date('2020-02-28', '+2 days')"
     expected = (("2024-06-15", "2024", "2024-06-15", "2024-06-16 12:00:00", "2020-03-01"),)
     assert rows_of(pool.run([query(sql)])[0]) == expected
+
+
+@pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 43), reason="SQLite has timediff since 3.43")
+def test_the_clock_stands_still_for_differences() -> None:
+    answer = pool.run([query("SELECT timediff('now', '2024-06-15'), timediff('2024-06-16', 'NOW')")])[0]
+    assert rows_of(answer) == (("+0000-00-00 12:00:00.000", "+0000-00-00 12:00:00.000"),)
 
 
 def test_a_request_runs_up_to_the_first_failure() -> None:
