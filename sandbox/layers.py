@@ -13,6 +13,8 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
+from sandbox.errors import SandboxPathError
+
 if TYPE_CHECKING:
     from sandbox.machine import Machine
 
@@ -35,10 +37,18 @@ class Layer:
         machine.launcher.call(lambda: self._make(uid))
 
     def open(self) -> int:
-        """A descriptor of the tree's root, usable in every thread."""
-        return os.open(
-            f"{self._name}/u", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._machine.base_fd
-        )
+        """A descriptor of the tree's root, usable in every thread.
+
+        Raises:
+            SandboxPathError: a program took its permissions away, and the harness is not root.
+        """
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        try:
+            return os.open(f"{self._name}/u", flags, dir_fd=self._machine.base_fd)
+        except PermissionError as error:
+            raise SandboxPathError(
+                "the workspace cannot be read: a program took its permissions away"
+            ) from error
 
     def used_bytes(self) -> int:
         """Bytes taken, by whole pages; 0 where layers are not bounded."""

@@ -56,6 +56,7 @@ def test_importing_the_layer_is_light() -> None:
 
 ORDINARY = """
 import os, sandbox
+from sandbox.errors import SandboxPathError
 report = sandbox.capabilities()
 assert "exec" not in report.missing, report.missing
 assert "separate_uid" in report.missing and "workspace_size" in report.missing, report
@@ -76,6 +77,14 @@ with sandbox.create(spec) as box:
     assert box.exec(["/bin/sleep", "60"], timeout_s=0.2).reason == "timeout"
     memory = box.exec(["/usr/bin/python3", "-I", "-S", "-c", "x = bytearray(1 << 30)"])
     assert memory.exit_code == 1 and "MemoryError" in memory.stderr.text
+with sandbox.create() as box:
+    box.exec(["/bin/chmod", "0", "/workspace"])
+    for attempt in (box.snapshot, box.fork, lambda: box.read("f"), lambda: box.write("f", b"")):
+        try:
+            attempt()
+        except SandboxPathError:  # the program's doing, and no failure of the sandbox
+            continue
+        raise AssertionError(attempt)
 try:
     sandbox.create(sandbox.SandboxSpec(require=frozenset({"memory_total"})))
 except sandbox.SandboxUnavailable as error:
