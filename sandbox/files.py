@@ -186,7 +186,8 @@ def _enter(
     if entry is not None and not entry.folders:
         raise SandboxPathError(f"{shown!r} is not a folder (links are not followed)")
     if present is not None and not is_whiteout(present):
-        assert entry is not None
+        if entry is None:  # a program of a shell moved it away between the two looks
+            raise SandboxPathError(f"{shown!r} changed while it was looked up; try again")
         return entry.folders
     if present is not None:
         os.unlink(name, dir_fd=upper)
