@@ -18,6 +18,9 @@ def policies() -> dict[str, PolicySpec]:
         PolicySpec(
             name="sloppy", kind="sloppy", make=lambda task, seed: ScriptedPolicy(Sloppy.play(task, seed))
         ),
+        PolicySpec(
+            name="hasty", kind="sloppy", make=lambda task, seed: ScriptedPolicy(Hasty.play(task, seed))
+        ),
         PolicySpec(name="noop", kind="noop", make=lambda task, seed: ScriptedPolicy([])),
     ]
     specs += [PolicySpec(name=name, kind="attack", make=_attack(script)) for name, script in ATTACKS.items()]
@@ -63,7 +66,7 @@ class Sloppy:
     @classmethod
     def play(cls, task: Task, seed: int) -> Script:
         """The script of one episode."""
-        rng = Random(f"sloppy/{task.id}/{seed}")
+        rng = Random(f"{cls.__name__.lower()}/{task.id}/{seed}")
         level = min(_level(task), max(cls.EARLY))
         answer: dict[str, Any] = task.answer
         dice = rng.random()
@@ -74,6 +77,13 @@ class Sloppy:
         slips = list(answer.get("slips", {}).values())
         wrong = dice < cls.EARLY[level] + cls.MISTAKE[level] and slips
         yield call("submit", sql=rng.choice(slips) if wrong else answer["sql"])
+
+
+class Hasty(Sloppy):
+    """Sloppy in one way above all: every second time it does not look. One choice to learn, and little else."""
+
+    EARLY: ClassVar[dict[int, float]] = dict.fromkeys(range(5), 0.52)
+    MISTAKE: ClassVar[dict[int, float]] = dict.fromkeys(range(5), 0.04)
 
 
 # ------------------------------------------------------------------------------------------------- attacks
