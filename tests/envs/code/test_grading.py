@@ -11,7 +11,7 @@ import sandbox
 from agent_rl.rollout.config import RolloutConfig
 from envs.code.driver import encode
 from envs.code.env import CodeEnv
-from envs.code.grading import TOTAL_S, Verdict, grading_spec, judge
+from envs.code.grading import TOTAL_S, Verdict, _why, grading_spec, judge
 from envs.code.tools import TIMEOUT_S
 from envs.errors import TaskError
 from envs.types import Task
@@ -177,3 +177,11 @@ def test_a_submission_fails_before_the_harness_gives_up(backend: str) -> None:
     # Else sleeping would turn a wrong answer into a fault, which is left out of the loss. A turn of tools comes first.
     tools = CodeEnv.turn_time_s + TIMEOUT_S
     assert tools + TOTAL_S + 5 <= RolloutConfig().env_timeout_s
+
+
+def test_the_reason_of_a_forged_result_is_short_plain_text() -> None:
+    for forged in ({"error": "\x1b[2J" * 1000}, {"exit": "\x1b[2J" * 1000, "output": ""}):
+        reason = _why([forged], [False], 1)
+        assert len(reason) < 100 and reason.isprintable()
+    assert _why([{"error": "timeout"}], [False], 1) == "hidden input 1: timeout"
+    assert _why([{"exit": -9, "output": ""}], [False], 1) == "hidden input 1: ended with status -9"
