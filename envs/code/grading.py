@@ -156,5 +156,5 @@ def _why(results: Sequence[Any], right: Sequence[bool], total: int) -> str:
     if "error" in result:
         return f"hidden input {at + 1}: {ascii(result['error'])[1:-1]:.40}"  # a forger's text may be anything
     if result.get("exit") != 0:
-        return f"hidden input {at + 1}: ended with status {ascii(result.get('exit')):.40}"
+        return f"hidden input {at + 1}: ended with status {result.get('exit')!a:.40}"
     return f"hidden input {at + 1}: wrong result"
