@@ -22,7 +22,9 @@ from sandbox.programs import Programs
 from sandbox.pump import Pump
 from sandbox.types import ExecResult
 
-_BASH = ("/bin/bash", "--norc", "--noprofile", "-s")
+_BASH = "/bin/bash --norc --noprofile"
+_NOTICE = 3
+"""The notice pipe in the shell. Bash keeps descriptors of its own from 10 upwards and would trip over ours there."""
 
 
 class BubblewrapShell:
@@ -40,7 +42,7 @@ class BubblewrapShell:
         self._programs, self._workspace, self._on_close = programs, workspace, closed
         self._lock = threading.Lock()
         self._process: Process | None = None
-        self._notice = (-1, -1)  # our end, and the number that it has in the shell
+        self._notice = -1  # our end of the notice pipe
         self._closed = False
         self._start()
 
@@ -75,15 +77,14 @@ class BubblewrapShell:
         self._on_close(self)
 
     def _script(self, command: str, token: str) -> bytes:
-        number = self._notice[1]
-        text = f"builtin eval -- {shlex.quote(command)} </dev/null {number}>&-\n"
-        text += f"builtin printf '%s %d\\n' {token} $? >&{number}\n"
+        text = f"builtin eval -- {shlex.quote(command)} </dev/null {_NOTICE}>&-\n"
+        text += f"builtin printf '%s %d\\n' {token} $? >&{_NOTICE}\n"
         return os.fsencode(text)
 
     def _run(self, process: Process, token: str, script: bytes, timeout_s: float | None) -> ExecResult:
         limits, started = self._programs.limits, time.monotonic()
         counters = Counters.start(self._programs.cgroup)
-        pump = Pump(process, limits, script, self._notice[0])
+        pump = Pump(process, limits, script, self._notice)
         pattern = re.compile(rb"^%b (\d+)\n" % token.encode(), re.MULTILINE)
         ended = pump.run(
             limits.timeout_s if timeout_s is None else timeout_s,
@@ -107,14 +108,16 @@ class BubblewrapShell:
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         try:
             os.set_blocking(ours, False)
-            self._process = self._programs.start(_BASH, self._workspace(), with_stdin=True, extra=(theirs,))
+            moved = "" if theirs == _NOTICE else f" {_NOTICE}>&{theirs} {theirs}>&-"
+            command = (*_BASH.split(), "-c", f"exec {_BASH} -s{moved}")
+            self._process = self._programs.start(command, self._workspace(), with_stdin=True, extra=(theirs,))
         except BaseException:
             os.close(ours)
             raise
         finally:
             os.close(theirs)
         self._process.pipes.extra.append(ours)
-        self._notice = (ours, theirs)
+        self._notice = ours
         return self._process
 
     def _end(self) -> None:

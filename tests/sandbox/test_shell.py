@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
+import sandbox
 from sandbox import Sandbox, SandboxClosed, Shell
 from tests.sandbox.conftest import needs
 
@@ -137,3 +139,16 @@ def test_shell_survives_the_thread_that_opened_it(box: Sandbox) -> None:
     time.sleep(0.1)
     assert out(shells[0], "echo alive") == "alive\n"
     shells[0].close()
+
+
+def test_state_survives_whatever_descriptors_the_harness_has_open() -> None:
+    held: list[int] = []
+    try:
+        for _ in range(14):
+            with sandbox.create() as box, contextlib.closing(box.shell()) as shell:
+                assert shell.run("cd /tmp; x=1; echo out; echo err >&2").stderr.text == "err\n"
+                assert out(shell, "pwd; echo $x") == "/tmp\n1\n"
+            held.append(os.open("/dev/null", os.O_RDONLY))
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
