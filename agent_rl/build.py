@@ -13,7 +13,7 @@ from transformers.utils import logging as transformers_logging
 
 from agent_rl import branching, context, credit, curriculum, losses, weights
 from agent_rl.config import Config, ConfigError, load, to_toml
-from agent_rl.evaluation import play
+from agent_rl.evaluation import env_policies, find_policy, play
 from agent_rl.inference import TransformersEngine
 from agent_rl.learner import Learner
 from agent_rl.learner.model import load_model
@@ -23,7 +23,7 @@ from agent_rl.rollout import Collector
 from agent_rl.storage import Store
 from agent_rl.trainer.parts import Parts, Progress, Silent
 from agent_rl.types.seams import Sink
-from envs.base import Env, PolicySpec
+from envs.base import Env
 from envs.registry import make, spec
 from envs.tasksets import by_split, load_jsonl
 from envs.types import Policy, Task
@@ -55,13 +55,17 @@ def build(
     """
     progress = progress or Silent()
     run_dir = Path(config.run_dir)
-    store = open_store(config, run_dir)
+    # Names first: a folder is made only for a run that can start.
+    tool_format = formats.get(config.rendering.tool_format)
+    loss, estimator = losses.make(config.loss), credit.make(config.credit)
+    room = config.engine.window - config.rollout.max_new_tokens
+    rule, manager = branching.make(config.branching), context.make(config.context, room)
+    demonstrator = _demonstrator(config) if config.warm_start.steps else None
     train_tasks, demonstrations, eval_tasks = _tasks(config, held_out or config.env.eval_tasks, progress)
+    chosen = curriculum.make(config.curriculum, train_tasks, config.seed)
+    store = open_store(config, run_dir)
     model, tokenizer = _model(config, run_dir, demonstrations)
-    renderer = Renderer(
-        tokenizer, formats.get(config.rendering.tool_format), history=config.rendering.history
-    )
-    loss = losses.make(config.loss)
+    renderer = Renderer(tokenizer, tool_format, history=config.rendering.history)
     engine = TransformersEngine(copy.deepcopy(model), config.engine)
     learner = Learner(
         model,
@@ -73,19 +77,19 @@ def build(
         run_dir=run_dir,
         config=config.trainer,
         warm_start=config.warm_start,
-        curriculum=curriculum.make(config.curriculum, train_tasks, config.seed),
+        curriculum=chosen,
         collector=Collector(
             engine=engine,
             renderer=renderer,
-            context=context.make(config.context, config.engine.window - config.rollout.max_new_tokens),
-            branching=branching.make(config.branching),
+            context=manager,
+            branching=rule,
             config=config.rollout,
             make_env=_fresh(config.env.id),
             seed=config.seed,
             deterministic=config.deterministic,
         ),
         engine=engine,
-        estimator=credit.make(config.credit),
+        estimator=estimator,
         learner=learner,
         supervised=_supervised(config, model),
         publisher=weights.make(config.weights, engine, run_dir),
@@ -94,7 +98,7 @@ def build(
         progress=progress,
         eval_tasks=eval_tasks,
         demonstration_tasks=demonstrations,
-        demonstrator=_demonstrator(config) if config.warm_start.steps else None,
+        demonstrator=demonstrator,
         seed=config.seed,
     )
 
@@ -168,23 +172,6 @@ def _tasks(config: Config, held_out: int, progress: Progress) -> tuple[list[Task
         train[:demos] or train[:vocabulary],
         cls.tasks("test", held_out, config.seed, **env.options),
     )
-
-
-def env_policies(env_id: str) -> dict[str, PolicySpec]:
-    """The scripted policies that an environment ships."""
-    return spec(env_id).load().policies()
-
-
-def find_policy(env_id: str, name: str) -> PolicySpec:
-    """One of them by name.
-
-    Raises:
-        ConfigError: there is none of that name; the message lists them.
-    """
-    policies = env_policies(env_id)
-    if name not in policies:
-        raise ConfigError(f"{env_id} has no policy {name!r}; it has {', '.join(sorted(policies))}")
-    return policies[name]
 
 
 def _demonstrator(config: Config) -> Callable[[Task, int], Policy]:

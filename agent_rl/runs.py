@@ -6,23 +6,20 @@ import asyncio
 import contextlib
 import fcntl
 import shutil
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agent_rl.build import build, find_policy
+from agent_rl.build import build
 from agent_rl.config import Config, ConfigError, load
-from agent_rl.evaluation import Report, evaluate, evaluate_policy
+from agent_rl.evaluation import Report, evaluate
 from agent_rl.learner.checkpoint import STATE
 from agent_rl.learner.model import load_model
-from agent_rl.trainer import Progress, Silent, train
+from agent_rl.trainer import Progress, train
 from agent_rl.trainer.checkpoint import complete, load_latest
 from agent_rl.trainer.parts import Parts
 from agent_rl.types.seams import Sink
 from agent_rl.weights import MemoryPublisher
-from envs.registry import make, spec
-from envs.tasksets import load_jsonl
-from envs.types import Task
 
 T = TypeVar("T")
 
@@ -32,7 +29,12 @@ def train_run(
 ) -> dict[str, Report]:
     """Train, continuing the run that its folder may hold; returns its evaluations by name."""
     with _alone(Path(config.run_dir)):
-        parts = build(config, progress=progress, sinks=sinks)
+        try:
+            parts = build(config, progress=progress, sinks=sinks)
+        except BaseException:
+            for sink in sinks:
+                sink.close()
+            raise
         try:
             return asyncio.run(_closing(parts, train(parts)))
         except BaseException as error:
@@ -120,36 +122,3 @@ async def _closing(parts: Parts, work: Coroutine[Any, Any, T]) -> T:
         await parts.engine.close()
         for sink in parts.sinks:
             sink.close()
-
-
-def evaluate_scripted(
-    env_id: str,
-    policy: str,
-    *,
-    tasks: int,
-    seed: int = 0,
-    options: Mapping[str, Any] | None = None,
-    tasks_file: str = "",
-    progress: Progress | None = None,
-) -> Report:
-    """Evaluate a scripted policy of an environment on held-out tasks; needs no model.
-
-    Raises:
-        ConfigError: the policy does not exist, or the tasks file has no task.
-    """
-    progress = progress or Silent()
-    chosen = find_policy(env_id, policy)
-    work: list[Task]
-    if tasks_file:
-        found = load_jsonl(tasks_file, env_id)
-        for error in found.errors:
-            progress.say(f"{error.file}:{error.line}: {error.field}: {error.message}")
-        work = list(found.tasks)[:tasks]
-        if not work:
-            raise ConfigError(f"{tasks_file} has no valid task for {env_id}; mend the rows named above")
-    else:
-        work = spec(env_id).load().tasks("test", tasks, seed, **(options or {}))
-    progress.phase(f"evaluate {policy} on {env_id}", len(work))
-    return evaluate_policy(
-        lambda: make(env_id), chosen.make, work, name=policy, seed=seed, progress=lambda _: progress.advance()
-    )

@@ -27,13 +27,12 @@ def evaluate(
 
     from agent_rl.cli.console import ConsoleProgress
     from agent_rl.cli.tables import reports_table
-    from agent_rl.config import ConfigError
 
     console = Console(stderr=as_json)
     with ConsoleProgress(console) as progress:
         if Path(target, "config.toml").is_file():
             if policy or option or tasks_file:
-                raise ConfigError(
+                raise ValueError(
                     "--policy, --option and --tasks-file are for scripted policies; a run is evaluated on held-out "
                     "tasks of its own configuration: leave them out"
                 )
@@ -43,16 +42,19 @@ def evaluate(
                 Path(target), tasks=tasks, samples=samples, temperature=temperature, progress=progress
             )
         else:
-            from agent_rl.runs import evaluate_scripted
+            from agent_rl.evaluation import evaluate_scripted, held_out_tasks
 
-            report = evaluate_scripted(
+            work = held_out_tasks(
                 target,
-                policy or "gold",
-                tasks=tasks,
+                tasks,
                 seed=seed,
                 options=_options(option or []),
                 tasks_file=tasks_file,
-                progress=progress,
+                say=progress.say,
+            )
+            progress.phase(f"evaluate {policy or 'gold'}", len(work))
+            report = evaluate_scripted(
+                target, policy or "gold", work, seed=seed, progress=lambda outcome: progress.advance()
             )
     if as_json:
         print(json.dumps(report.to_json()))
@@ -63,13 +65,11 @@ def evaluate(
 def _options(pairs: list[str]) -> dict[str, object]:
     import tomllib
 
-    from agent_rl.config import ConfigError
-
     options: dict[str, object] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:
-            raise ConfigError(f"a task option reads key=value, such as level=2; got {pair!r}")
+            raise ValueError(f"a task option reads key=value, such as level=2; got {pair!r}")
         try:
             options[key] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

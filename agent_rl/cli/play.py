@@ -23,8 +23,8 @@ def play(
     from rich.console import Console
     from rich.text import Text
 
-    from agent_rl.build import find_policy
     from agent_rl.cli.evaluate import _options
+    from agent_rl.evaluation import find_policy
     from agent_rl.evaluation import play as play_episode
     from envs.registry import make, spec
 

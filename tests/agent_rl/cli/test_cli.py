@@ -8,25 +8,32 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from agent_rl.cli import main
 from agent_rl.cli.mistakes import explain
 
 ROOT = Path(__file__).resolve().parents[3]
 GUESS = "examples/02_own_environment/guess.py:Guess"
 
 
-def agent_rl(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agent_rl.cli", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "COLUMNS": "80"},
-        **more,
-    )
+@pytest.fixture
+def agent_rl(monkeypatch, capsys):
+    """Run the command line in this process: arguments in, exit status and both streams out."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: str) -> SimpleNamespace:
+        monkeypatch.setattr(sys, "argv", ["agent-rl", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return SimpleNamespace(returncode=ended.value.code or 0, stdout=said.out, stderr=said.err)
+
+    return run
 
 
 def test_help_is_quick_and_loads_no_torch():
@@ -41,7 +48,7 @@ def test_help_is_quick_and_loads_no_torch():
     assert all(verb in done.stdout for verb in ("train", "eval", "check", "play", "runs"))
 
 
-def test_check_prints_json_and_its_status_is_the_verdict():
+def test_check_prints_json_and_its_status_is_the_verdict(agent_rl):
     done = agent_rl("check", GUESS, "--json", "--n", "2")
     report = json.loads(done.stdout)
     assert done.returncode == 0, done.stdout
@@ -54,7 +61,7 @@ def test_check_prints_json_and_its_status_is_the_verdict():
     assert json.loads(wrong.stdout)["passed"] is False
 
 
-def test_eval_of_a_scripted_policy():
+def test_eval_of_a_scripted_policy(agent_rl):
     done = agent_rl("eval", GUESS, "--policy", "gold", "--tasks", "20", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -63,7 +70,7 @@ def test_eval_of_a_scripted_policy():
     assert 0 < report["low"] < 1
 
 
-def test_eval_reports_the_bad_rows_of_a_file_and_uses_the_others(tmp_path):
+def test_eval_reports_the_bad_rows_of_a_file_and_uses_the_others(agent_rl, tmp_path):
     rows = (ROOT / "examples/02_own_environment/tasks.jsonl").read_text().splitlines()
     (tmp_path / "tasks.jsonl").write_text("\n".join([rows[0], "{not json", rows[1]]))
     done = agent_rl("eval", GUESS, "--policy", "gold", "--tasks-file", str(tmp_path / "tasks.jsonl"))
@@ -71,7 +78,7 @@ def test_eval_reports_the_bad_rows_of_a_file_and_uses_the_others(tmp_path):
     assert "tasks.jsonl:2" in done.stdout.replace("\n", "")
 
 
-def test_play_shows_every_message_within_80_columns():
+def test_play_shows_every_message_within_80_columns(agent_rl):
     done = agent_rl("play", GUESS)
     assert done.returncode == 0, done.stderr
     assert "reward 1 (submitted)" in done.stdout
@@ -98,7 +105,7 @@ def test_play_shows_every_message_within_80_columns():
         (["runs", "show", "nowhere"], "no run here"),
     ],
 )
-def test_a_mistake_is_one_sentence_with_the_next_step(arguments, says, tmp_path):
+def test_a_mistake_is_one_sentence_with_the_next_step(agent_rl, arguments, says, tmp_path):
     extra = [f"run_dir={tmp_path / 'run'}"] if arguments[0] == "train" and len(arguments) > 2 else []
     done = agent_rl(*arguments, *extra)
     assert done.returncode == 2
@@ -125,7 +132,7 @@ def tiny_run(tmp_path: Path, **more) -> Path:
     return file
 
 
-def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path):
+def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(agent_rl, tmp_path):
     file = tiny_run(tmp_path, steps=2)
     command = [sys.executable, "-m", "agent_rl.cli", "train", str(file)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -150,7 +157,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_disk_that_fills_while_saving_loses_nothing(tmp_path):
+def test_a_disk_that_fills_while_saving_loses_nothing(agent_rl, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
