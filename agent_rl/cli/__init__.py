@@ -13,6 +13,8 @@ from agent_rl.cli.play import play
 from agent_rl.cli.runs import runs
 from agent_rl.cli.train import train
 
+_INTERRUPTED = 130
+"""128 + SIGINT, which Typer too exits with."""
 _UsageError: Any = typer.BadParameter.__base__
 """Typer brings its own copy of Click; this is how its error of usage is reached without naming either."""
 
@@ -35,19 +37,23 @@ def main() -> None:
     from agent_rl.cli.mistakes import explain
 
     try:
-        sys.exit(app(standalone_mode=False))
+        status = app(standalone_mode=False)
+    except SystemExit as ended:
+        status = ended.code
     except _UsageError as error:
         error.show()
-        sys.exit(2)
+        status = 2
     except (typer.Abort, KeyboardInterrupt):
-        print("\nstopped; the same command continues from the newest checkpoint", file=sys.stderr)
-        sys.exit(130)
+        status = _INTERRUPTED
     except (ValueError, OSError, ImportError, RuntimeError) as error:
         sentence = explain(error)
         if sentence is None:
             raise
         print(f"agent-rl: {sentence}", file=sys.stderr)
-        sys.exit(2)
+        status = 2
+    if status == _INTERRUPTED:
+        print("\nstopped; the same command continues from the newest checkpoint", file=sys.stderr)
+    sys.exit(status)
 
 
 __all__ = ["app", "main"]

@@ -41,7 +41,11 @@ def draw_learning_curve(
     axes.errorbar(
         [row["step"] for row in evaluations],
         [r["success"] for r in reports],
-        yerr=[[r["success"] - r["low"] for r in reports], [r["high"] - r["success"] for r in reports]],
+        # At 0 and 1 rounding can put an end of the interval on the wrong side of the point.
+        yerr=[
+            [max(r["success"] - r["low"], 0.0) for r in reports],
+            [max(r["high"] - r["success"], 0.0) for r in reports],
+        ],
         fmt="o",
         capsize=4,
         color="tab:red",
