@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -156,27 +157,32 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(agent_rl, tmp_path):
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_disk_that_fills_while_saving_loses_nothing(agent_rl, tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
+@pytest.fixture
+def small_disk():
+    """A disk of 600 KiB, outside pytest's folders: what a killed session leaves mounted must not break the next."""
+    disk = Path(tempfile.mkdtemp(prefix="agent-rl-small-disk-"))
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)], capture_output=True, check=False
     )
     if mounted.returncode:
+        disk.rmdir()
         pytest.skip(f"cannot mount a small disk here: {mounted.stderr.decode().strip()}")
-    try:
-        from agent_rl.config import to_toml
-        from tests.agent_rl.trainer.test_loop import config
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    disk.rmdir()
 
-        file = tmp_path / "c.toml"
-        file.write_text(to_toml(config(disk / "run", steps=2)))
-        done = agent_rl("train", str(file))
-        assert done.returncode == 2, done.stderr[-2000:]
-        assert "disk" in done.stderr or "space" in done.stderr
-        assert "Traceback" not in done.stderr
-        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        again = agent_rl("train", str(file))
-        assert again.returncode == 0, again.stderr[-2000:]
-    finally:
-        subprocess.run(["umount", str(disk)], check=False)
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_disk_that_fills_while_saving_loses_nothing(agent_rl, tmp_path, small_disk):
+    from agent_rl.config import to_toml
+    from tests.agent_rl.trainer.test_loop import config
+
+    file = tmp_path / "c.toml"
+    file.write_text(to_toml(config(small_disk / "run", steps=2)))
+    done = agent_rl("train", str(file))
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert "disk" in done.stderr or "space" in done.stderr
+    assert "Traceback" not in done.stderr
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    again = agent_rl("train", str(file))
+    assert again.returncode == 0, again.stderr[-2000:]
