@@ -42,6 +42,8 @@ def evaluate(
                 Path(target), tasks=tasks, samples=samples, temperature=temperature, progress=progress
             )
         else:
+            if "/" in target and ":" not in target:
+                raise ValueError(f"there is no run in {target}; see: agent-rl runs list")
             from agent_rl.evaluation import evaluate_scripted, held_out_tasks
 
             work = held_out_tasks(

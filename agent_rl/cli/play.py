@@ -45,10 +45,14 @@ def play(
         )
 
     outcome, _ = play_episode(lambda: make(target), player, task, on_message=show)
-    verdict = f"fault: {outcome.fault}" if outcome.fault else f"reward {outcome.reward:g} ({outcome.stop})"
+    verdict = f"reward {outcome.reward:g} ({outcome.stop})"
+    if outcome.fault:
+        verdict = f"fault: {outcome.fault}: {outcome.detail}"
     console.print(
         f"{verdict}, {outcome.turns} turns, {outcome.tool_errors} tool errors", style="bold", highlight=False
     )
+    if outcome.fault:
+        raise typer.Exit(1)
 
 
 class Human:

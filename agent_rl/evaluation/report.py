@@ -23,6 +23,8 @@ class Outcome:
     tool_errors: int = 0
     stop: str = ""
     fault: str | None = None
+    detail: str = ""
+    """What is known about the fault, for people."""
     seconds: float = 0.0
     level: str = ""
 

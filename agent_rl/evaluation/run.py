@@ -102,7 +102,7 @@ def play(
     began = time.perf_counter()
     said: list[Message] = []
     counts = {"turns": 0, "calls": 0, "errors": 0}
-    reward, stop, fault = 0.0, "", None
+    reward, stop, fault, detail = 0.0, "", None, ""
     env = make_env()
 
     def tell(messages: Sequence[Message]) -> None:
@@ -129,7 +129,7 @@ def play(
             if step.terminated or step.truncated:
                 stop = step.info.get("stop", "submitted")
     except FaultError as error:
-        stop, fault = "fault", error.fault.kind
+        stop, fault, detail = "fault", error.fault.kind, error.fault.detail
     finally:
         with contextlib.suppress(FaultError), boundary("close"):  # the episode is over
             env.close()
@@ -142,6 +142,7 @@ def play(
         tool_errors=counts["errors"],
         stop=stop,
         fault=fault,
+        detail=detail,
         seconds=time.perf_counter() - began,
         level=str(task.metadata.get("level", "")),
     )
