@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from agent_rl.credit.config import CreditConfig
+from agent_rl.types.names import resolve
 from agent_rl.types.seams import Estimator
 
 NAMES = {
@@ -22,14 +21,7 @@ def make(config: CreditConfig) -> Estimator:
     Raises:
         ValueError: the name is neither.
     """
-    target = NAMES.get(config.name, config.name)
-    module, colon, attribute = target.partition(":")
-    if not colon:
-        raise ValueError(
-            f"credit.name is one of {', '.join(NAMES)} or a dotted path like my_package.module:Class, "
-            f"but it is {config.name!r}"
-        )
-    estimator: Estimator = getattr(import_module(module), attribute)(config)
+    estimator: Estimator = resolve("credit.name", config.name, NAMES)(config)
     return estimator
 
 

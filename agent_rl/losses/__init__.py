@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from agent_rl.losses.config import LossConfig
+from agent_rl.types.names import resolve
 from agent_rl.types.seams import PolicyLoss
 
 NAMES = {
@@ -21,14 +20,7 @@ def make(config: LossConfig) -> PolicyLoss:
     Raises:
         ValueError: the name is neither.
     """
-    target = NAMES.get(config.name, config.name)
-    module, colon, attribute = target.partition(":")
-    if not colon:
-        raise ValueError(
-            f"loss.name is one of {', '.join(NAMES)} or a dotted path like my_package.module:Class, "
-            f"but it is {config.name!r}"
-        )
-    loss: PolicyLoss = getattr(import_module(module), attribute)(config)
+    loss: PolicyLoss = resolve("loss.name", config.name, NAMES)(config)
     return loss
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from pathlib import Path
 
+from agent_rl.types.names import resolve
 from agent_rl.types.seams import Engine, WeightPublisher
 from agent_rl.weights.config import WeightsConfig
 
@@ -27,16 +26,7 @@ def make(config: WeightsConfig, engine: Engine, folder: Path | None = None) -> W
     Raises:
         ValueError: the name is neither known nor a dotted path, or `disk` has no folder.
     """
-    target = PUBLISHERS.get(config.name, config.name)
-    if ":" not in target:
-        near = difflib.get_close_matches(config.name, PUBLISHERS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"weights.name is one of {sorted(PUBLISHERS)} or 'package.module:Class'; "
-            f"it is {config.name!r}{hint}"
-        )
-    module, name = target.split(":", 1)
-    publisher: WeightPublisher = getattr(importlib.import_module(module), name).from_config(
+    publisher: WeightPublisher = resolve("weights.name", config.name, PUBLISHERS).from_config(
         config, engine, folder
     )
     return publisher

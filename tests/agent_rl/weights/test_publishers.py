@@ -85,7 +85,7 @@ def test_make_knows_names_and_dotted_paths(tmp_path: Path) -> None:
     assert isinstance(disk, WeightPublisher)
     dotted = WeightsConfig(name="agent_rl.weights.memory:MemoryPublisher")
     assert isinstance(make(dotted, engine), MemoryPublisher)
-    with pytest.raises(ValueError, match="did you mean 'memory'"):
+    with pytest.raises(ValueError, match="Did you mean 'memory'"):
         make(WeightsConfig(name="memroy"), engine)
     with pytest.raises(ValueError, match="needs a folder"):
         make(WeightsConfig(name="disk"), engine)
