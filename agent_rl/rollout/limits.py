@@ -105,8 +105,12 @@ def _start(work: Callable[[], T]) -> Future[T]:
 
 async def close_quietly(threads: EnvThreads, env: Env) -> None:
     """Close an environment; a fault while closing is swallowed, since the episode is over."""
-    with contextlib.suppress(FaultError):
-        await threads.call(env, "close", env.close)
+    try:
+        with contextlib.suppress(FaultError):
+            await threads.call(env, "close", env.close)
+    except asyncio.CancelledError:
+        _start(env.close)  # cancelled perhaps while it still waited for a place; closing twice is safe
+        raise
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
