@@ -161,7 +161,7 @@ def _tasks(config: Config, held_out: int, progress: Progress) -> tuple[list[Task
                 f"{env.tasks_file} has {len(train)} train and {len(test)} test tasks; training needs both: "
                 "set the field split of each row"
             )
-        return train, train, test[:held_out]
+        return *_shared(config, train, progress), test[:held_out]
     cls = spec(env.id).load()
     demos = config.warm_start.demonstrations if config.warm_start.steps else 0
     vocabulary = 0 if demos or not config.model.source.startswith("tiny") else _VOCABULARY_TASKS
@@ -172,6 +172,19 @@ def _tasks(config: Config, held_out: int, progress: Progress) -> tuple[list[Task
         train[:demos] or train[:vocabulary],
         cls.tasks("test", held_out, config.seed, **env.options),
     )
+
+
+def _shared(config: Config, train: list[Task], progress: Progress) -> tuple[list[Task], list[Task]]:
+    """The train rows of a file: for reinforcement learning, and for demonstrations. Few rows serve both."""
+    demos = config.warm_start.demonstrations if config.warm_start.steps else 0
+    if 0 < demos < len(train):
+        return train[demos:][: config.env.train_tasks], train[:demos]
+    if demos:
+        progress.say(
+            f"{config.env.tasks_file} has {len(train)} train tasks, no more than warm_start.demonstrations = "
+            f"{demos}: both stages use all of them"
+        )
+    return train[: config.env.train_tasks], train
 
 
 def _demonstrator(config: Config) -> Callable[[Task, int], Policy]:

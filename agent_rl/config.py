@@ -43,6 +43,7 @@ class EnvConfig(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict)
     """Passed to the environment's task generator, such as `level`."""
     train_tasks: int = Field(default=512, ge=1)
+    """Tasks of reinforcement learning; those of demonstrations are others, where there are enough."""
     eval_tasks: int = Field(default=200, ge=1)
     tasks_file: str = ""
     """JSONL of your own tasks, split by their `split` field, in place of the generator."""
@@ -95,6 +96,17 @@ class Config(BaseModel):
             raise ValueError(
                 "credit.name = 'tree' compares branches of a tree, but branching.name = 'at_root' grows none; "
                 "set branching.name = 'random_turn' or credit.name = 'group'"
+            )
+        if self.loss.name == "sequence" and self.credit.name == "tree" and self.credit.rule == "tree_rl":
+            raise ValueError(
+                "loss.name = 'sequence' takes the ratio of an episode's whole path, but credit.rule = 'tree_rl' "
+                "credits a token shared by several episodes to one of them; set loss.name = 'clipped' or "
+                "credit.rule = 'tree_grpo'"
+            )
+        if self.env.tasks_file and self.env.options:
+            raise ValueError(
+                f"env.options = {self.env.options} are for the task generator, but env.tasks_file = "
+                f"{self.env.tasks_file!r} replaces it; leave one of them out"
             )
         if self.trainer.group_size == 1 and self.credit.name == "group":
             raise ValueError(

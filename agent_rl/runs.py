@@ -34,6 +34,7 @@ def train_run(
         except BaseException:
             for sink in sinks:
                 sink.close()
+            _withdraw(Path(config.run_dir))
             raise
         try:
             return asyncio.run(_closing(parts, train(parts)))
@@ -57,6 +58,14 @@ def _alone(run_dir: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise ConfigError(f"another process trains in {run_dir}; wait for it, or set run_dir") from error
         yield
+
+
+def _withdraw(run_dir: Path) -> None:
+    """Remove the folder of a run that never began."""
+    with contextlib.suppress(OSError):  # it holds more than our lock
+        if list(run_dir.iterdir()) == [run_dir / ".lock"]:
+            (run_dir / ".lock").unlink()
+            run_dir.rmdir()
 
 
 def evaluate_run(

@@ -224,7 +224,7 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
             env=self.name,
             task=self.task,
             seed=self._seed,
-            actions=tuple(copy.deepcopy(self._actions)),
+            actions=tuple(self._actions),  # nobody writes to an action once it is played
             observation_hashes=tuple(self._hashes),
             state=state,
             on_release=on_release,
@@ -254,7 +254,7 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
 
     def _load_snapshot(self, snapshot: Snapshot) -> None:
         self._task, self._seed = snapshot.task, snapshot.seed
-        self._actions = copy.deepcopy(list(snapshot.actions))
+        self._actions = list(snapshot.actions)
         self._hashes = list(snapshot.observation_hashes)
         self.rng = np.random.default_rng(snapshot.task.seed)
         self._life.begin_world()

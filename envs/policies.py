@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from envs.types import Policy, Task
 from tools.types import Message, ToolSchema
@@ -26,6 +27,15 @@ class PolicySpec:
     name: str
     kind: PolicyKind
     make: Callable[[Task, int], Policy]
+
+    def __post_init__(self) -> None:
+        kinds = get_args(PolicyKind)
+        if self.kind not in kinds:
+            near = difflib.get_close_matches(str(self.kind), kinds, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"policy {self.name!r}: a kind is one of {', '.join(kinds)}, not {self.kind!r}{hint}"
+            )
 
 
 def call(name: str, /, **arguments: Any) -> Message:

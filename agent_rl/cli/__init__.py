@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +26,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"agent-rl {importlib.metadata.version('agent-rl')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    del version
+
+
 app.command()(train)
 app.command(name="eval")(evaluate)
 app.command()(check)

@@ -14,7 +14,7 @@ def check(
     ],
     n: Annotated[int, typer.Option(help="Tasks a rule looks at.", min=1)] = 8,
     seed: Annotated[int, typer.Option()] = 0,
-    tasks_file: Annotated[str, typer.Option("--tasks", help="JSONL of your own tasks.")] = "",
+    tasks_file: Annotated[str, typer.Option("--tasks", "--tasks-file", help="JSONL of your own tasks.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Machine output.")] = False,
 ) -> None:
     """Check an environment against every rule; exit status 1 when one fails."""

@@ -62,6 +62,8 @@ def evaluate(
         print(json.dumps(report.to_json()))
     else:
         console.print(reports_table([report]))
+        for kind, detail in report.fault_examples.items():
+            console.print(f"fault, {kind}: {detail}", style="red", highlight=False, markup=False)
 
 
 def _options(pairs: list[str]) -> dict[str, object]:

@@ -67,7 +67,11 @@ class Human:
 
         del messages
         names = ", ".join(tool["name"] for tool in tools)
-        parsed = formats.get("pythonic").parse(self._ask(f"your turn ({names}): "), tools)  # type: ignore[operator]
+        try:
+            typed = self._ask(f"your turn ({names}): ")  # type: ignore[operator]
+        except EOFError:
+            raise KeyboardInterrupt from None
+        parsed = formats.get("pythonic").parse(typed, tools)
         message: Message = {"role": "assistant", "content": parsed.content}
         if parsed.tool_calls:
             message["tool_calls"] = parsed.tool_calls

@@ -65,13 +65,16 @@ def _segment_rows(forest: Forest, group: list[Episode]) -> Iterator[CreditRow]:
 
     V is the mean return of the leaves below. Turns between two branch points have the same leaves and form
     one node of the tree; an action that a branch cut inside is two. The root is the group's prompt. Leaves
-    excluded from the baseline count in V only below nodes that have no others.
+    excluded from the baseline count only below nodes that have no others.
     """
     returns = {e.id: total_return(forest, e) for e in group}
     voters = {e.id for e in group if not e.exclude_from_baseline}
 
+    def leaves_below(leaves: frozenset[str]) -> frozenset[str]:
+        return (leaves & voters) or leaves
+
     def value(leaves: frozenset[str]) -> float:
-        return float(np.mean([returns[e] for e in (leaves & voters) or leaves]))
+        return float(np.mean([returns[e] for e in leaves_below(leaves)]))
 
     root = frozenset(returns)
     segments = _segments(forest, group)
@@ -88,7 +91,7 @@ def _segment_rows(forest: Forest, group: list[Episode]) -> Iterator[CreditRow]:
                     continue
                 done.add(segment)
                 v = value(current)
-                r = (v - value(root) + v - value(parent)) / sqrt(len(current))
+                r = (v - value(root) + v - value(parent)) / sqrt(len(leaves_below(current)))
                 yield CreditRow(segment.node, segment.start, segment.end, r, 1.0, episode.id, chain)
 
 

@@ -49,6 +49,8 @@ class Report:
     """Share of tool calls that were answered with an error."""
     stops: Mapping[str, int]
     faults: Mapping[str, int]
+    fault_examples: Mapping[str, str] = field(default_factory=dict)
+    """What one fault of each kind said."""
     by_level: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -97,6 +99,7 @@ def summarise(name: str, outcomes: Sequence[Outcome], *, seconds: float = 0.0) -
         tool_error_rate=sum(o.tool_errors for o in judged) / max(calls, 1),
         stops=dict(Counter(o.stop for o in judged)),
         faults=dict(Counter(o.fault for o in outcomes if o.fault is not None)),
+        fault_examples={o.fault: o.detail for o in reversed(outcomes) if o.fault is not None},
         by_level={
             level: sum(o.success for o in judged if o.level == level) / sum(o.level == level for o in judged)
             for level in levels

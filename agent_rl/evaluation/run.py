@@ -63,6 +63,7 @@ def _outcome(forest: Forest, episode: Episode) -> Outcome:
         tool_errors=sum(t.tool_errors for t in turns),
         stop=episode.stop or "",
         fault=episode.fault.kind if episode.fault else None,
+        detail=episode.fault.detail if episode.fault else "",
         level=str(episode.metadata.get("level", "")),
     )
 

@@ -138,7 +138,7 @@ class Learner:
 
         Returns:
             `loss`, `grad_norm` (before clipping), `entropy` (nats per token), `learning_rate`, `skipped` (1 if
-            the gradient was not finite or there was nothing to train), `tokens` (loss tokens), `trie_ratio`
+            the gradient was not finite, or nothing had one), `tokens` (loss tokens), `trie_ratio`
             (tokens computed per token of the unmerged rows), `tokens_per_s` (unmerged tokens), `staleness`
             (versions since sampling), and the metrics of the loss per token.
         """
@@ -151,7 +151,9 @@ class Learner:
         metrics.update(self.accumulate(batch))
         norm = torch.nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
         metrics["grad_norm"] = float(norm)
-        if torch.isfinite(norm):
+        if norm == 0:
+            pass  # without a signal, momentum alone must not move the weights
+        elif torch.isfinite(norm):
             for group in self._optimizer.param_groups:
                 group["lr"] = rate
             self._optimizer.step()

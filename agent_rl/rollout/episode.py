@@ -277,7 +277,7 @@ class EpisodeRun:
             exclude_from_loss=stop in config.exclude_from_loss,
             exclude_from_baseline=stop in config.exclude_from_baseline,
             branched_from=self.branched_from,
-            metadata={k: v for k, v in self.scene.task.metadata.items() if isinstance(v, str | int | float)},
+            metadata=described(self.scene.task),
         )
 
     def faulted(self, error: FaultError) -> Episode:
@@ -287,6 +287,12 @@ class EpisodeRun:
             exclude_from_loss=True,
             exclude_from_baseline=True,
         )
+
+
+def described(task: Task) -> dict[str, str | int | float]:
+    """What an episode says of its task to people and reports: the environment and plain metadata."""
+    plain = {k: v for k, v in task.metadata.items() if isinstance(v, str | int | float)}
+    return {**plain, "env": task.env}
 
 
 ERROR_PREFIX = "error: "

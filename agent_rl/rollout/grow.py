@@ -16,7 +16,7 @@ import numpy as np
 
 from agent_rl.rendering import Renderer
 from agent_rl.rollout.config import RolloutConfig
-from agent_rl.rollout.episode import EpisodeRun, Scene
+from agent_rl.rollout.episode import EpisodeRun, Scene, described
 from agent_rl.rollout.faults import boundary
 from agent_rl.rollout.limits import EnvThreads, close_quietly, together
 from agent_rl.rollout.lockstep import Lockstep
@@ -283,6 +283,7 @@ class Group:
                 fault=error.fault,
                 exclude_from_loss=True,
                 exclude_from_baseline=True,
+                metadata=described(self.request.task),
             )
             self.record.episodes[sample] = episode
             if self.on_episode is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from agent_rl.storage.errors import StorageFull
 FILE = "store.sqlite"
 _BUSY_MS = 20_000
 _PG_DISK_FULL = "53100"
+_LITTLE = 1 << 20
+"""Bytes; with fewer left, a failed input or output of SQLite is for lack of space."""
 
 
 class Database:
@@ -55,7 +58,7 @@ class Database:
         try:
             yield self.engine
         except OperationalError as error:
-            reason = _full(error.orig)
+            reason = _full(error.orig, self.path.parent)
             if reason is None:
                 raise
             raise StorageFull(self.path, None, reason) from error
@@ -69,10 +72,12 @@ def _tune_sqlite(connection: Any, record: object) -> None:
     connection.execute("PRAGMA synchronous = FULL")
 
 
-def _full(error: BaseException | None) -> str | None:
+def _full(error: BaseException | None, folder: Path) -> str | None:
     """Why a driver's error means a full disk, or None."""
     if isinstance(error, sqlite3.Error):
         name = getattr(error, "sqlite_errorname", "")
-        # A file size limit shows up as a failed write, not as SQLITE_FULL.
-        return str(error) if name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE") else None
+        # A file size limit shows up as a failed write, and a full disk as many kinds of failed input or output.
+        full = name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_WRITE")
+        full = full or (name.startswith("SQLITE_IOERR") and shutil.disk_usage(folder).free < _LITTLE)
+        return str(error) if full else None
     return str(error) if getattr(error, "sqlstate", None) == _PG_DISK_FULL else None

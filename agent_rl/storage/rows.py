@@ -9,7 +9,7 @@ from typing import Any
 from agent_rl.types import Episode, Forest, Metrics
 
 
-def episode_row(episode: Episode, forest: Forest, envs: Mapping[str, str]) -> dict[str, Any]:
+def episode_row(episode: Episode, forest: Forest) -> dict[str, Any]:
     """One row of the table `episodes`, without run and step."""
     turns = [forest.turns[t] for t in episode.turns]
     return {
@@ -17,7 +17,7 @@ def episode_row(episode: Episode, forest: Forest, envs: Mapping[str, str]) -> di
         "group_id": episode.group_id,
         "sample": episode.sample,
         "task_id": episode.task_id,
-        "env": envs.get(episode.task_id, ""),
+        "env": str(episode.metadata.get("env", "")),
         "purpose": episode.purpose,
         "reward": episode.reward,
         "turn_reward": float(sum(t.reward for t in turns)),

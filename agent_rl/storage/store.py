@@ -128,17 +128,14 @@ class Store:
         rows = self._rows(tables.steps, tables.steps.c.step)
         return [{"step": r["step"], "metrics": metric_values(r["metrics"])} for r in rows]
 
-    def record_episodes(self, step: int, forest: Forest, envs: Mapping[str, str] | None = None) -> None:
+    def record_episodes(self, step: int, forest: Forest) -> None:
         """Record one row an episode of the forest.
 
         Args:
             step: the training step that collected them, or steps finished before an evaluation.
             forest: holds their turns and nodes.
-            envs: environment ids by task id, where they are known.
         """
-        rows = [
-            {"run": self.run, "step": step, **episode_row(e, forest, envs or {})} for e in forest.episodes
-        ]
+        rows = [{"run": self.run, "step": step, **episode_row(e, forest)} for e in forest.episodes]
         ids = [row["id"] for row in rows]
         table = tables.episodes
         with self._database.transaction() as connection:

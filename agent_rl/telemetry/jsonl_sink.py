@@ -7,6 +7,7 @@ is removed when the file is opened again. A resumed run repeats steps; the last 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
@@ -21,37 +22,40 @@ class JsonlSink:
     """Appends metrics to a file; every record has reached the operating system when `record` returns."""
 
     def __init__(self, path: Path | str) -> None:
-        """Open or continue a file.
-
-        Raises:
-            OSError: it cannot be written.
-        """
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        _drop_cut_line(self.path)
-        self._file = self.path.open("ab", buffering=0)
+        self._opened: io.FileIO | None = None
+
+    def _file(self) -> io.FileIO:
+        # Opened by the first record: a run that was refused leaves no file.
+        if self._opened is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _drop_cut_line(self.path)
+            self._opened = io.FileIO(self.path, "ab")
+        return self._opened
 
     def record(self, step: int, metrics: Metrics) -> None:
         """Write one line; numbers that are not finite become null.
 
         Raises:
-            OSError: the disk is full; the file still holds whole lines.
+            OSError: the disk is full or not writable; the file still holds whole lines.
         """
         values = {k: float(v) if math.isfinite(v) else None for k, v in metrics.items()}
         line = json.dumps({"step": step, "time": time.time(), **values}) + "\n"
         content = line.encode()
-        before = self._file.seek(0, os.SEEK_END)
+        file = self._file()
+        before = file.seek(0, os.SEEK_END)
         try:
-            written = self._file.write(content)
+            written = file.write(content)
             if written != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         except OSError as error:
-            self._file.truncate(before)
+            file.truncate(before)
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._opened is not None:
+            self._opened.close()
 
 
 def read_records(path: Path | str) -> list[dict[str, Any]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
+from agent_rl.storage import atomic
 from agent_rl.trainer.parts import Parts
 
 _PREFIX = "step-"
@@ -23,15 +23,17 @@ def save_checkpoint(parts: Parts, step: int) -> Path:
     root = parts.run_dir / "checkpoints"
     target, partial = root / f"{_PREFIX}{step:06d}", root / f".partial-{step:06d}"
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    parts.learner.save(partial / "learner")
-    state = {"step": step, "curriculum": parts.curriculum.state(), "version": parts.learner.version}
-    with (partial / "trainer.json").open("w", encoding="utf-8") as file:
-        json.dump(state, file)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        partial.mkdir(parents=True)
+        parts.learner.save(partial / "learner")
+        state = {"step": step, "curriculum": parts.curriculum.state(), "version": parts.learner.version}
+        atomic.write(partial / "trainer.json", json.dumps(state).encode())
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)  # on a full disk the next save needs its space
+        raise
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
+    atomic.sync_folder(root)
     parts.store.record_checkpoint(step, parts.learner.version, str(target.relative_to(parts.run_dir)))
     for old in complete(parts.run_dir)[: -parts.config.keep_checkpoints]:
         shutil.rmtree(old, ignore_errors=True)

@@ -46,13 +46,23 @@ class CheckReport:
         return {"target": self.target, "passed": self.passed, "cases": cases}
 
     def text(self) -> str:
-        """A plain table with one line a case and a last line that counts them."""
+        """A plain table with one line a case and a last line that counts them; a repeated reason is said once."""
         names = max((len(c.name) for c in self.cases), default=0)
-        lines = [f"{c.status:<13}  {c.name:<{names}}  {c.reason}".rstrip() for c in self.cases]
+        first: dict[str, str] = {}
+        for c in self.cases:
+            first.setdefault(c.reason, c.name)
+        said = {
+            c.name: c.reason if first[c.reason] == c.name else f"as {first[c.reason]}" for c in self.cases
+        }
+        said |= {c.name: "" for c in self.cases if not c.reason}
+        lines = [f"{c.status:<13}  {c.name:<{names}}  {said[c.name]}".rstrip() for c in self.cases]
         failed = sum(c.status == "fail" for c in self.cases)
         open_ = sum(c.status == "unenforceable" for c in self.cases)
         verdict = "passed" if self.passed else "did not pass"
         lines.append(
             f"{self.target} {verdict}: {len(self.cases)} cases, {failed} failed, {open_} unenforceable"
         )
+        broken = next((c.name for c in self.cases if c.status == "fail"), None)
+        if failed > 1:
+            lines.append(f"mend {broken} first: the others may follow from it")
         return "\n".join(lines)

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,15 @@ def test_overrides_win_and_bare_strings_need_no_quotes(tmp_path):
         ({"trainr": {"steps": 3}}, "did you mean"),
         ({"trainer": {"steps": "many"}}, "trainer.steps"),
         ({"credit": {"name": "tree"}}, "branching.name = 'random_turn'"),
+        (
+            {
+                "credit": {"name": "tree", "rule": "tree_rl"},
+                "branching": {"name": "random_turn"},
+                "loss": {"name": "sequence"},
+            },
+            "credit.rule = 'tree_grpo'",
+        ),
+        ({"env": {"tasks_file": "mine.jsonl", "options": {"level": 1}}}, "leave one of them out"),
         ({"trainer": {"group_size": 1}}, "raise trainer.group_size"),
         ({"rollout": {"max_new_tokens": 5000}}, "engine.window"),
         ({"context": {"working_tokens": 5000}}, "exceeds engine.window"),
@@ -80,3 +91,10 @@ def test_any_text_can_be_read_back(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text(to_toml(config), encoding="utf-8")
     assert load(path) == config
+
+
+def test_a_configuration_is_read_without_torch():
+    loaded = "import sys, agent_rl.config, agent_rl.cli; print('torch' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True).stdout == b"False\n"
+    )

@@ -8,6 +8,7 @@ from envs import registry
 from envs.base import Env
 from envs.checker import RULES, Case, CheckReport, check
 from envs.checker.holdings import Holdings
+from envs.policies import PolicySpec
 from tests.envs.toys import broken
 from tests.envs.toys.sums import Sums
 
@@ -123,6 +124,21 @@ def test_report_in_json_and_text() -> None:
         "unenforceable  bb  no /proc",
         "x-v1 passed: 2 cases, 0 failed, 1 unenforceable",
     ]
+
+
+def test_a_repeated_reason_is_said_once() -> None:
+    cases = tuple(Case(name=n, status="fail", reason="reset raises KeyError") for n in ("a", "b"))
+    assert CheckReport(target="x-v1", cases=cases).text().splitlines() == [
+        "fail           a  reset raises KeyError",
+        "fail           b  as a",
+        "x-v1 did not pass: 2 cases, 2 failed, 0 unenforceable",
+        "mend a first: the others may follow from it",
+    ]
+
+
+def test_a_policy_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'attack'"):
+        PolicySpec(name="sly", kind="atack", make=lambda task, seed: None)  # type: ignore[arg-type, return-value]
 
 
 def test_an_environment_that_could_not_be_tried_has_not_passed() -> None:

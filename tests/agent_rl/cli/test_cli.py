@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -157,12 +158,14 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(agent_rl, tmp_path):
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-@pytest.fixture
-def small_disk():
-    """A disk of 600 KiB, outside pytest's folders: what a killed session leaves mounted must not break the next."""
+@pytest.fixture(params=[180, 240, 300, 360, 420])
+def small_disk(request):
+    """A disk that a run of 456 KiB fills, here or there, outside pytest's folders: what a killed session leaves mounted must not break the next."""
     disk = Path(tempfile.mkdtemp(prefix="agent-rl-small-disk-"))
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={request.param}k", "none", str(disk)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         disk.rmdir()
@@ -186,3 +189,7 @@ def test_a_disk_that_fills_while_saving_loses_nothing(agent_rl, tmp_path, small_
     subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
     again = agent_rl("train", str(file))
     assert again.returncode == 0, again.stderr[-2000:]
+
+
+def test_the_version_is_that_of_the_package(agent_rl):
+    assert agent_rl("--version").stdout == f"agent-rl {version('agent-rl')}\n"

@@ -95,3 +95,18 @@ def test_tree_rl_exclusions() -> None:
 def test_one_leaf_in_total_gives_0(rule: str) -> None:
     b, _ = trees([1])
     assert {r.advantage for r in credit(b.forest(), rule)} == {0.0}
+
+
+def test_tree_rl_divides_by_the_leaves_that_count() -> None:
+    b = ForestBuilder()
+    first = b.action(b.prompt([1]), [2])
+    seen = b.observation(first, [9])
+    start = b.turn(first, seen)
+    for k, (reward, flags) in enumerate(
+        [(1.0, {}), (0.0, {"exclude_from_baseline": True, "exclude_from_loss": True})]
+    ):
+        b.episode([start, b.turn(b.action(seen, [20 + k]))], reward=reward, **flags)
+    other = b.action("n0", [3])
+    b.episode([b.turn(other)], reward=0.0)
+    # Root 0.5. Below `first` one leaf counts, with reward 1, so (1 - 0.5) + (1 - 0.5) is divided by 1, not sqrt(2).
+    assert by_node(credit(b.forest(), "tree_rl"))[first, 0, 1] == pytest.approx(1.0)

@@ -104,6 +104,16 @@ def test_nothing_to_train_changes_nothing() -> None:
     assert torch.equal(parameters(subject), before)
 
 
+def test_without_a_signal_momentum_moves_nothing() -> None:
+    subject = learner(learning_rate=1e-3, weight_decay=0.1)
+    subject.step(batch())
+    before = parameters(subject)
+    rows = [CreditRow(*row[:3], 0.0, *row[4:]) for row in CREDITS]
+    metrics = subject.step(build(FOREST, Credits.of(rows), Annotations(), token_budget=100))
+    assert (metrics["skipped"], metrics["grad_norm"], subject.version, subject.skipped_steps) == (1, 0, 1, 0)
+    assert torch.equal(parameters(subject), before)
+
+
 def test_update_makes_passes_of_mini_batches() -> None:
     subject = learner(learning_rate=1e-3, passes=2, mini_batches=2, token_budget=50)
     metrics = subject.update(FOREST, CREDITS, Annotations())

@@ -165,6 +165,7 @@ def small_forest(n: int = 2, tokens: int = 3) -> Forest:
             sample=i,
             turns=(f"t{i}",),
             leaves=(f"a{i}",),
+            metadata={"env": "sql-v1"},
             rewards=(solved,),
             terminated=True,
             stop="submitted",

@@ -65,8 +65,8 @@ def test_steps_keep_their_numbers(store: Store) -> None:
 
 def test_episodes_are_rows(store: Store) -> None:
     forest = small_forest(3)
-    store.record_episodes(4, forest, {"task": "sql-v1"})
-    store.record_episodes(4, forest, {"task": "sql-v1"})
+    store.record_episodes(4, forest)
+    store.record_episodes(4, forest)
     rows = store.episodes(4)
     assert [r["id"] for r in rows] == ["e0", "e1", "e2"]
     assert store.episodes(3) == []

@@ -84,7 +84,6 @@ def test_a_cut_last_line_is_dropped_on_resume(tmp_path: Path, cut: str) -> None:
         path.write_text(content + cut)
         assert [r["x"] for r in read_records(path)] == [0.0, 1.0]
     sink = JsonlSink(path)
-    assert path.read_text() == content
     sink.record(1, {"x": 9.0})
     sink.close()
     assert [(r["step"], r["x"]) for r in read_records(path)] == [(0, 0.0), (1, 9.0)]
@@ -93,8 +92,10 @@ def test_a_cut_last_line_is_dropped_on_resume(tmp_path: Path, cut: str) -> None:
 def test_a_file_of_one_cut_line_starts_anew(tmp_path: Path) -> None:
     path = tmp_path / FILE
     path.write_text('{"st')
-    JsonlSink(path).close()
-    assert path.read_text() == ""
+    sink = JsonlSink(path)
+    sink.record(0, {})
+    sink.close()
+    assert [r["step"] for r in read_records(path)] == [0]
     path.write_text("[]\n")
     with pytest.raises(ValueError, match=r"metrics\.jsonl:1: a line must be an object with a step"):
         read_records(path)
