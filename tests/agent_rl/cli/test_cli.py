@@ -160,7 +160,10 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(agent_rl, tmp_path):
 
 @pytest.fixture(params=[180, 240, 300, 360, 420])
 def small_disk(request):
-    """A disk that a run of 456 KiB fills, here or there, outside pytest's folders: what a killed session leaves mounted must not break the next."""
+    """A disk that a run of 456 KiB fills, here or there.
+
+    It lies outside pytest's folders: what a killed session leaves mounted must not break the next.
+    """
     disk = Path(tempfile.mkdtemp(prefix="agent-rl-small-disk-"))
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={request.param}k", "none", str(disk)],
