@@ -44,17 +44,20 @@ class _Backend(NamedTuple):
     capabilities: Callable[[], CapabilityReport]
 
 
-def _bubblewrap() -> _Backend:
+def _bubblewrap(where: str) -> _Backend:
     from sandbox import setup  # here, so that importing the nouns stays cheap
 
+    if where:
+        raise ValueError(f"bubblewrap runs on this machine and takes no address, but {where!r} was given")
     return _Backend(setup.create, setup.capabilities)
 
 
-_BACKENDS: dict[str, Callable[[], _Backend]] = {"bubblewrap": _bubblewrap}
+_BACKENDS: dict[str, Callable[[str], _Backend]] = {"bubblewrap": _bubblewrap}
+"""One line per backend. A backend may be given an address: `name:address`."""
 
 
 def create(spec: SandboxSpec = SandboxSpec(), backend: str = "bubblewrap") -> Sandbox:
-    """Start a sandbox.
+    """Start a sandbox. `backend` is a name, or `name:address` for one that runs elsewhere.
 
     Raises:
         SandboxUnavailable: the backend cannot run here, or cannot enforce what `spec.require` names.
@@ -73,9 +76,10 @@ def capabilities(backend: str = "bubblewrap") -> CapabilityReport:
     return _backend(backend).capabilities()
 
 
-def _backend(name: str) -> _Backend:
+def _backend(backend: str) -> _Backend:
+    name, _, where = backend.partition(":")
     if name not in _BACKENDS:
         near = difflib.get_close_matches(name, _BACKENDS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"no sandbox backend {name!r}{hint} Choices: {', '.join(sorted(_BACKENDS))}")
-    return _BACKENDS[name]()
+    return _BACKENDS[name](where)

@@ -53,6 +53,10 @@ _guard = threading.Lock()
 def create(spec: SandboxSpec) -> BubblewrapSandbox:
     """See `sandbox.create`."""
     _check_limits(spec.limits)
+    if spec.base:
+        raise SandboxUnavailable(
+            f"bubblewrap shows this machine's /usr and knows no base {spec.base!r}; leave it out"
+        )
     ground = machine()
     report = _report(ground)
     if "exec" in report.missing:

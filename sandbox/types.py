@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Reason = Literal["ok", "timeout", "idle_timeout", "oom", "pids", "output", "killed", "sandbox_lost"]
+Reason = Literal["ok", "timeout", "idle_timeout", "oom", "pids", "disk", "output", "killed", "sandbox_lost"]
 """Why `exec` returned. All but `sandbox_lost` are results that the model sees; `sandbox_lost` needs evidence
 from outside the sandbox."""
 
@@ -39,6 +39,8 @@ class SandboxSpec:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Initial workspace, by path relative to it."""
     env: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
+    """Root file system: empty for the backend's own, else what the backend calls it, such as a Docker image."""
     require: frozenset[str] = frozenset()
     """Capabilities (see `CapabilityReport`) without which the sandbox must not start."""
 
