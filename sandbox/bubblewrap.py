@@ -16,6 +16,8 @@ from sandbox.errors import SandboxBusy, SandboxClosed, SandboxError, SandboxLost
 from sandbox.family import Family, Snapshot
 from sandbox.layers import Layer, Stack
 from sandbox.machine import Machine
+from sandbox.network import Attempt, Policy
+from sandbox.network.gate import Gate
 from sandbox.programs import Programs
 from sandbox.shell import BubblewrapShell
 from sandbox.types import CapabilityReport, ExecResult, SandboxSpec
@@ -53,11 +55,19 @@ class BubblewrapSandbox:
             if machine.cgroups.usable:
                 self._cgroup = self._programs.cgroup = machine.cgroups.make(f"{next(_names):x}")
                 self._bound(0)
+            if spec.allow:
+                self._programs.gate = Gate(machine.launcher, machine.base, Policy.parse(spec.allow))
             self._stack = Stack(machine, self._family.uid, spec.limits.workspace_bytes, layers)
             self._settle()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Connections that programs asked the proxy for, newest last; empty without an allow-list."""
+        gate = self._programs.gate
+        return gate.attempts if gate is not None else []
 
     @property
     def capabilities(self) -> CapabilityReport:
@@ -171,6 +181,8 @@ class BubblewrapSandbox:
                     last.callback(self._cgroup.remove)
                 if self._stack is not None:
                     last.callback(self._stack.close)
+                if self._programs.gate is not None:
+                    last.callback(self._programs.gate.close)
                 last.callback(self._programs.close)
                 for shell in list(self._shells):
                     last.callback(shell.close)
@@ -198,9 +210,10 @@ class BubblewrapSandbox:
         self.close()
 
     def _bound(self, shells: int) -> None:
-        """Set the group's limits; bubblewrap's two processes of each launch are not charged to the program."""
+        """Set the group's limits; what each launch needs for itself is not charged to the program."""
         if self._cgroup is not None:
-            processes = self.limits.processes + 2 * (1 + shells)
+            own = 2 if self._programs.gate is None else 3
+            processes = self.limits.processes + own * (1 + shells)
             self._cgroup.set_limits(memory_bytes=self.limits.memory_bytes, processes=processes)
 
     def _forget_shell(self, shell: BubblewrapShell) -> None:
