@@ -13,12 +13,15 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
+from sandbox import disks
 from sandbox.errors import SandboxPathError
 
 if TYPE_CHECKING:
     from sandbox.machine import Machine
 
 _FLOOR_BYTES = 64 * 1024
+LARGE_BYTES = 256 << 20
+"""From here on a workspace lies on disk: a tmpfs is memory, and charged to the programs that fill it."""
 _numbers = itertools.count(1)
 
 
@@ -28,13 +31,13 @@ class Layer:
     `files` is the tree; `work` is the scratch folder that overlayfs wants beside a writable layer.
     """
 
-    def __init__(self, machine: Machine, uid: int | None, size_bytes: int) -> None:
+    def __init__(self, machine: Machine, uid: int | None, size_bytes: int, *, on_disk: bool = False) -> None:
         self._machine, self._users, self._lock = machine, 1, threading.Lock()
         self._name = f"{next(_numbers):x}"
         self._path = os.path.join(machine.base, self._name)
         self.files, self.work = os.path.join(self._path, "u"), os.path.join(self._path, "w")
         self.size_bytes = max(size_bytes, _FLOOR_BYTES)
-        machine.launcher.call(lambda: self._make(uid))
+        machine.launcher.call(lambda: self._make(uid, on_disk))
 
     def open(self) -> int:
         """A descriptor of the tree's root, usable in every thread.
@@ -84,13 +87,15 @@ class Layer:
         if last:
             self._machine.launcher.call(self._remove)
 
-    def _make(self, uid: int | None) -> None:
+    def _make(self, uid: int | None, on_disk: bool) -> None:
         os.mkdir(self._path, 0o711)
         os.chmod(self._path, 0o711)
         if self._machine.bounded_layers:
-            self._machine.launcher.mount_tmpfs(
-                self._path, size_bytes=self.size_bytes, inodes=1024 + self.size_bytes // 4096, mode=0o711
-            )
+            inodes = 1024 + self.size_bytes // 4096
+            if not (on_disk and disks.mount(self._path, self.size_bytes, inodes)):
+                self._machine.launcher.mount_tmpfs(
+                    self._path, size_bytes=self.size_bytes, inodes=inodes, mode=0o711
+                )
         for path in (self.files, self.work):
             os.mkdir(path, 0o755)
             os.chmod(path, 0o755)
@@ -150,7 +155,7 @@ class Stack:
 
     def blank(self) -> Layer:
         """An empty layer of the full size, for `replace`."""
-        return Layer(self._machine, self._uid, self._size_bytes)
+        return self._layer(self._size_bytes)
 
     def is_deep(self) -> bool:
         """Whether it should be flattened before more is stacked on it.
@@ -176,4 +181,7 @@ class Stack:
 
     def _new_upper(self) -> Layer:
         taken = sum(layer.used_bytes() for layer in self.frozen)
-        return Layer(self._machine, self._uid, self._size_bytes - taken)
+        return self._layer(self._size_bytes - taken)
+
+    def _layer(self, size_bytes: int) -> Layer:
+        return Layer(self._machine, self._uid, size_bytes, on_disk=self._size_bytes >= LARGE_BYTES)
