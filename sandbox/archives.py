@@ -42,7 +42,7 @@ def _files(archive: bytes, max_bytes: int, max_files: int) -> Iterator[tuple[str
             for number, member in enumerate(tar):
                 if number >= max_files:
                     raise SandboxPathError(f"the archive has more than {max_files} entries; raise max_files")
-                safe = tarfile.data_filter(member, WORKSPACE)
+                safe = _filtered(member)
                 if safe.isdir():
                     continue
                 if not safe.isreg() or safe.issparse():
@@ -57,8 +57,6 @@ def _files(archive: bytes, max_bytes: int, max_files: int) -> Iterator[tuple[str
                 content = tar.extractfile(safe)
                 assert content is not None  # of a regular file
                 yield safe.name, content.read(safe.size)
-    except tarfile.FilterError as error:
-        raise SandboxPathError(f"the archive has an entry that may not be unpacked: {error}") from error
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
         if isinstance(error, SandboxPathError):
             raise
@@ -74,3 +72,16 @@ def _plain(archive: bytes, most: int) -> bytes:
     if unzip.unconsumed_tail:
         raise SandboxPathError(f"the archive unpacks to more than {most} bytes; raise max_bytes")
     return plain
+
+
+def _filtered(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """What tarfile's data filter leaves of an entry.
+
+    Python before 3.11.4 has none; there the rules of `unpack` and of `Sandbox.write` stand alone.
+    """
+    data_filter = getattr(tarfile, "data_filter", None)
+    if data_filter is None:
+        member.name = member.name.lstrip("/")
+        return member
+    filtered: tarfile.TarInfo = data_filter(member, WORKSPACE)
+    return filtered

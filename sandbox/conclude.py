@@ -13,6 +13,12 @@ from sandbox.types import ExecResult, Output, Reason, Usage
 
 _EXEC_FAILED, _CHDIR_FAILED = b"bwrap: execvp ", b"bwrap: Can't chdir to "
 _ABSENT = b"No such file or directory"
+_RAN_OUT: dict[bytes, Reason] = {
+    b"Resource temporarily unavailable": "pids",
+    b"Cannot allocate memory": "oom",
+    b"No space left on device": "disk",
+    b"Disk quota exceeded": "disk",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,14 @@ class Counters:
         return Usage(wall_s=wall_s, cpu_s=cpu_s, max_rss_bytes=self.group.peak_bytes() if self.group else 0)
 
 
+def _exhausted(said: bytes) -> Reason:
+    """Which of the sandbox's totals kept bubblewrap from starting a program, by its own message."""
+    for text, reason in _RAN_OUT.items():
+        if said.startswith(b"bwrap: ") and said.rstrip().endswith(text):
+            return reason
+    return "ok"
+
+
 def exit_code(shown: int) -> int:
     """Bubblewrap and bash show a death by signal n as 128 + n; an own exit with such a code reads the same."""
     number = shown - 128
@@ -67,9 +81,10 @@ def conclude(
         code = exit_code(end.exit_code)
         mine = None if reason == "oom" and code == -signal.SIGKILL else code
         return ExecResult(exit_code=mine, stdout=out, stderr=err, reason=reason, usage=usage)
-    if reason == "oom":
+    # No program ran, so standard error is bubblewrap's: what ran out, the sandbox's own programs used up.
+    reason = _exhausted(err.head) if reason == "ok" else reason
+    if reason != "ok":
         return ExecResult(exit_code=None, stdout=out, stderr=err, reason=reason, usage=usage)
-    # No program ran, so what stands on its standard error is bubblewrap's.
     if err.head.startswith(_EXEC_FAILED):
         code = 127 if err.head.rstrip().endswith(_ABSENT) else 126
         text = err.head.removeprefix(b"bwrap: execvp ")

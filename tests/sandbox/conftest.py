@@ -5,20 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 import sandbox
-from sandbox import Limits, Sandbox, SandboxSpec
-from sandbox.types import MIB
-
-SMALL = Limits(
-    memory_bytes=96 * MIB,
-    processes=24,
-    open_files=64,
-    file_bytes=8 * MIB,
-    workspace_bytes=4 * MIB,
-    tmp_bytes=4 * MIB,
-    max_output_bytes=2000,
-    kill_output_bytes=4 * MIB,
-    timeout_s=20.0,
-)
+from sandbox import Sandbox, SandboxSpec
+from sandbox.conformance.subject import SMALL
 
 
 @pytest.fixture(scope="session", autouse=True)
