@@ -26,7 +26,7 @@ _MEMORY = "/usr/bin/python3 -I -S -c 'x = bytearray(88 << 20); import time; time
 _FILL = (
     "head -c 9000000 /dev/zero > full 2>/dev/null; head -c 9000000 /dev/zero > /tmp/full 2>/dev/null; true"
 )
-_INODES = "/usr/bin/python3 -I -S -c 'for i in range(9999): open(str(i), \"w\").close()' 2>/dev/null; true"
+_INODES = "/usr/bin/python3 -I -S -c 'for i in range(2500): open(str(i), \"w\").close()' 2>/dev/null; true"
 _DEEP = '/usr/bin/python3 -I -S -c \'import os\nfor i in range(1500): os.mkdir("d"); os.chdir("d")\'; true'
 
 
