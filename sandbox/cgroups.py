@@ -1,7 +1,7 @@
 """Memory and process totals through control groups, version 1 or 2, where one can be written.
 
-A process makes one group `agent-rl-<pid>-<start>` beneath its own, and in it one group a sandbox. Groups of dead
-processes are swept at the next start.
+A process makes one group `agent-rl-<owner>` beneath its own, and in it one group a sandbox. The ledger names the first,
+so that the reaper finds it when the process died.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import identity
-
-_PREFIX = "agent-rl-"
+from sandbox.ledger import PREFIX, Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,8 @@ class Cgroups:
     `missing` says for `memory` and `pids` why they cannot be used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self.missing: dict[str, str] = {}
         self._parents: dict[str, Path] = {}
         self.version = 2 if _has_v2_controllers() else 1
@@ -134,8 +133,8 @@ class Cgroups:
             try:
                 if self.version == 2:
                     _delegate(base, controller)
-                _sweep(base)
-                folder = base / f"{_PREFIX}{identity.own_name()}"
+                folder = base / f"{PREFIX}{self._ledger.owner}"
+                self._ledger.record("cgroup", str(folder))
                 folder.mkdir(exist_ok=True)
                 if self.version == 2:
                     _delegate(folder, controller)
@@ -176,16 +175,6 @@ def _delegate(folder: Path, controller: str) -> None:
     control = folder / "cgroup.subtree_control"
     if controller not in control.read_text().split():
         control.write_text(f"+{controller}")
-
-
-def _sweep(base: Path) -> None:
-    for folder in base.glob(f"{_PREFIX}*"):
-        if not identity.is_alive(folder.name.removeprefix(_PREFIX)):
-            with contextlib.suppress(OSError):
-                for inner in folder.iterdir():
-                    if inner.is_dir():
-                        inner.rmdir()
-                folder.rmdir()
 
 
 def _remove(folder: Path) -> None:

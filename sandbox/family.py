@@ -25,6 +25,8 @@ class Family:
     def __init__(self, machine: Machine) -> None:
         self._machine, self._members, self._lock = machine, 1, threading.Lock()
         self.uid = machine.uids.claim() if machine.uids else None
+        if self.uid is not None:
+            machine.ledger.record("uid", str(self.uid))
 
     def acquire(self) -> Family:
         """Count one more member."""

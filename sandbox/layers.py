@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
 import threading
 from typing import TYPE_CHECKING
 
 from sandbox.errors import SandboxPathError
+from sandbox.removal import remove_tree
 
 if TYPE_CHECKING:
     from sandbox.machine import Machine
@@ -102,14 +102,7 @@ class Layer:
             self._machine.launcher.unmount(self._path)
             os.rmdir(self._path)
             return
-        # The programs of coreutils cope with any depth of folders, shutil.rmtree does not.
-        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            subprocess.run(
-                [*command, "--", self._path],
-                env={"PATH": "/usr/bin:/bin"},
-                stderr=subprocess.DEVNULL,
-                check=False,
-            )
+        remove_tree(self._path)
 
 
 class Stack:
