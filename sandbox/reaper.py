@@ -80,7 +80,7 @@ def _survivors(owner: DeadOwner) -> Iterator[Survivors]:
     """Pids mean nothing for an owner of another boot or pid namespace."""
     uids = {int(uid) for uid in owner.things.get("uid", []) if uid.isdigit()} if owner.here else set()
     with held_uids(uids) as held:
-        yield Survivors(owner.name, _groups(owner), held)
+        yield Survivors(owner.name, _groups(owner), _trees(owner), held)
 
 
 def _groups(owner: DeadOwner) -> list[str]:

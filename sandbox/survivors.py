@@ -2,7 +2,7 @@
 
 A process is killed on one of three kinds of evidence, looked at again once a descriptor pins its pid: it is in a
 control group that the dead owner made; it runs as a user id that the dead owner had and nobody holds now; or it
-stands in the dead owner's program folder, as a launch does before it has become either.
+stands in the dead owner's program folder or runs its copy of bubblewrap, as a launch does before it has become either.
 """
 
 from __future__ import annotations
@@ -34,11 +34,16 @@ class Survivors:
     Args:
         owner: Its name.
         groups: Control groups that it made.
+        trees: Folders that it made.
         uids: Ids that it had, held by the caller so that nobody claims them meanwhile.
     """
 
-    def __init__(self, owner: str, groups: list[str], uids: set[int]) -> None:
+    def __init__(self, owner: str, groups: list[str], trees: list[str], uids: set[int]) -> None:
         self._owner, self._groups, self._uids = owner, groups, uids
+        self._copies: list[os.stat_result] = []
+        for tree in trees:
+            with contextlib.suppress(OSError):
+                self._copies.append(os.lstat(os.path.join(tree, PROGRAMS, "bwrap")))
 
     def find(self) -> set[int]:
         """Their pids."""
@@ -74,7 +79,15 @@ class Survivors:
         return found
 
     def _is_its(self, pid: int) -> bool:
-        return _uid_of(pid) in self._uids or self._stands_there(pid)
+        return _uid_of(pid) in self._uids or self._stands_there(pid) or self._runs_copy(pid)
+
+    def _runs_copy(self, pid: int) -> bool:
+        """Whether it is a bubblewrap whose parent died before it could ask to be told, and which waits for ever."""
+        try:
+            program = os.stat(f"/proc/{pid}/exe")
+        except OSError:
+            return False
+        return any(os.path.samestat(program, copy) for copy in self._copies)
 
     def _stands_there(self, pid: int) -> bool:
         """Whether the folder that it stands in is signed; nothing but its own death follows from a forged signature."""
