@@ -72,6 +72,11 @@ class Snapshot:
             raise SandboxError("the snapshot was released; take another")
         return self._layers
 
+    @property
+    def held_bytes(self) -> int:
+        """Its share of the memory or disk of its layers: the shares of all who use a layer add up to what it takes."""
+        return 0 if self._released else sum(layer.share_bytes() for layer in self._layers)
+
     def release(self) -> None:
         """Give back its memory or disk; safe to call twice."""
         with self._lock:
