@@ -30,7 +30,7 @@ class BubblewrapSandbox:
     """See `sandbox.base.Sandbox`; made by `sandbox.create` and by `fork`.
 
     Nothing runs between calls, unless a shell is open: what persists is the workspace. `/tmp` is new for every
-    program. Opening a shell puts all files into one layer, which costs a copy after snapshots.
+    program. Where this process cannot mount, opening a shell after a snapshot copies all files into one layer.
     """
 
     def __init__(
@@ -95,14 +95,18 @@ class BubblewrapSandbox:
         """
         with self._busy:
             workspace = self._open_stack().mount_arguments()
+            if self._cgroup is not None:
+                self._cgroup.allow(self._processes(len(self._shells)))
             return self._programs.run(argv, workspace, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
 
     def shell(self) -> BubblewrapShell:
         """Open a stateful bash; several may be open."""
         with self._busy:
             stack = self._open_stack()
-            if stack.frozen:  # a mounted overlay would not see what the host writes meanwhile
-                self._flatten(stack)
+            if (
+                not stack.mount()
+            ):  # an overlay within the sandbox would not see what the host writes meanwhile
+                self._flatten(stack, len(stack.frozen))
             self._bound(len(self._shells) + 1)
             shell = BubblewrapShell(self._programs, stack.mount_arguments, self._forget_shell)
             self._shells.append(shell)
@@ -210,11 +214,13 @@ class BubblewrapSandbox:
         self.close()
 
     def _bound(self, shells: int) -> None:
-        """Set the group's limits; what each launch needs for itself is not charged to the program."""
         if self._cgroup is not None:
-            own = 2 if self._programs.gate is None else 3
-            processes = self.limits.processes + own * (1 + shells)
-            self._cgroup.set_limits(memory_bytes=self.limits.memory_bytes, processes=processes)
+            self._cgroup.set_limits(memory_bytes=self.limits.memory_bytes, processes=self._processes(shells))
+
+    def _processes(self, shells: int) -> int:
+        """The group's bound: what each launch needs for itself is not charged to the program."""
+        own = 2 if self._programs.gate is None else 3
+        return self.limits.processes + own * (1 + shells)
 
     def _forget_shell(self, shell: BubblewrapShell) -> None:
         with self._lock:
@@ -234,28 +240,31 @@ class BubblewrapSandbox:
 
     def _freeze(self) -> tuple[Layer, ...]:
         stack = self._quiet_stack()
-        if stack.is_deep() and not stack.upper.is_empty():
-            self._flatten(stack)
+        if not stack.upper.is_empty() and (deep := stack.to_merge()):
+            self._flatten(stack, deep)
         return stack.freeze()
 
     def _settle(self) -> None:
         """Without overlays, a stack must not have frozen layers: copy them."""
         if self._stack is not None and self._stack.frozen and not self.machine.overlay:
-            self._flatten(self._stack)
+            self._flatten(self._stack, len(self._stack.frozen))
 
-    def _flatten(self, stack: Stack) -> None:
+    def _flatten(self, stack: Stack, merged: int) -> None:
+        """Copy the writable layer and the `merged` nearest frozen ones into one."""
+        stack.unmount()
         blank = stack.blank()
         roots: list[int] = []
         try:
             roots = [*stack.open(), blank.open()]
-            flatten.flatten(roots[:-1], roots[-1], self._family.uid)
+            kept = merged < len(stack.frozen)
+            flatten.flatten(roots[: 1 + merged], roots[-1], self._family.uid, marks=kept)
         except BaseException:
             blank.release()
             raise
         finally:
             for fd in roots:
                 os.close(fd)
-        stack.replace(blank)
+        stack.replace(blank, merged)
 
     @contextlib.contextmanager
     def _roots(self) -> Iterator[list[int]]:

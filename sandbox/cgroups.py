@@ -1,7 +1,7 @@
 """Memory and process totals through control groups, version 1 or 2, where one can be written.
 
-A process makes one group `agent-rl-<pid>-<start>` beneath its own, and in it one group a sandbox. Groups of dead
-processes are swept at the next start.
+A process makes one group `agent-rl-<owner>` beneath its own, and in it one group a sandbox. The ledger names the first,
+so that the reaper finds it when the process died.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import identity
+from sandbox.ledger import PREFIX, Ledger
 
-_PREFIX = "agent-rl-"
+_LINGER_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,26 @@ class Cgroup:
                 (self.memory / "memory.swap.max").write_text("0")
         if self.pids:
             (self.pids / "pids.max").write_text(str(processes))
+
+    def allow(self, processes: int) -> None:
+        """Set the bound of processes anew for a launch, on top of those that ended and are still counted.
+
+        Some kernels count a process for some milliseconds after its end, so that a quick row of innocent programs
+        would hit the bound. What is let through on top is at most as much again; more is waited for.
+        """
+        if self.pids is None:
+            return
+        until = time.monotonic() + _LINGER_S
+        while (ended := self._ended_but_counted()) > processes and time.monotonic() < until:
+            time.sleep(0.001)
+        (self.pids / "pids.max").write_text(str(processes + min(ended, processes)))
+
+    def _ended_but_counted(self) -> int:
+        if self.pids is None:
+            return 0
+        counted = int((self.pids / "pids.current").read_text())
+        alive = (self.pids / ("tasks" if self.version == 1 else "cgroup.threads")).read_text()
+        return max(0, counted - alive.count("\n"))
 
     def oom_kills(self) -> int:
         """How often the kernel killed for memory in this group."""
@@ -94,7 +114,8 @@ class Cgroups:
     `missing` says for `memory` and `pids` why they cannot be used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self.missing: dict[str, str] = {}
         self._parents: dict[str, Path] = {}
         self.version = 2 if _has_v2_controllers() else 1
@@ -134,8 +155,8 @@ class Cgroups:
             try:
                 if self.version == 2:
                     _delegate(base, controller)
-                _sweep(base)
-                folder = base / f"{_PREFIX}{identity.own_name()}"
+                folder = base / f"{PREFIX}{self._ledger.owner}"
+                self._ledger.record("cgroup", str(folder))
                 folder.mkdir(exist_ok=True)
                 if self.version == 2:
                     _delegate(folder, controller)
@@ -176,16 +197,6 @@ def _delegate(folder: Path, controller: str) -> None:
     control = folder / "cgroup.subtree_control"
     if controller not in control.read_text().split():
         control.write_text(f"+{controller}")
-
-
-def _sweep(base: Path) -> None:
-    for folder in base.glob(f"{_PREFIX}*"):
-        if not identity.is_alive(folder.name.removeprefix(_PREFIX)):
-            with contextlib.suppress(OSError):
-                for inner in folder.iterdir():
-                    if inner.is_dir():
-                        inner.rmdir()
-                folder.rmdir()
 
 
 def _remove(folder: Path) -> None:

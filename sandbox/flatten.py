@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from sandbox import files
 from sandbox.errors import SandboxPathError
@@ -13,22 +14,28 @@ from sandbox.errors import SandboxPathError
 _MODE = 0o7777
 
 
-def flatten(roots: list[int], target: int, uid: int | None) -> None:
+class _Copy(NamedTuple):
+    uid: int | None
+    marks: bool
+
+
+def flatten(roots: list[int], target: int, uid: int | None, *, marks: bool = False) -> None:
     """Copy what a merged view shows into the empty folder `target`.
 
     Modes, times, links (as links) and named pipes are kept; sockets are left out; a file with several hard links
-    becomes several files; holes stay holes.
+    becomes several files; holes stay holes. With `marks`, the copy is to lie over further layers: what hides their
+    entries is kept too.
 
     Raises:
         SandboxPathError: it nests deeper than `files.MAX_DEPTH`, or does not fit.
     """
     try:
-        _copy_folder(tuple(roots), target, uid, 0)
+        _copy_folder(tuple(roots), target, _Copy(uid, marks), 0)
     except OSError as error:
         raise SandboxPathError(f"the workspace cannot be copied: {error.strerror or error}") from error
 
 
-def _copy_folder(folders: tuple[int, ...], target: int, uid: int | None, depth: int) -> None:
+def _copy_folder(folders: tuple[int, ...], target: int, how: _Copy, depth: int) -> None:
     if depth > files.MAX_DEPTH:
         raise SandboxPathError(
             f"the workspace nests deeper than {files.MAX_DEPTH} folders; it cannot be copied"
@@ -38,14 +45,32 @@ def _copy_folder(folders: tuple[int, ...], target: int, uid: int | None, depth: 
         with ExitStack() as opened:
             entry = files.find(opened, folders, name)
             if entry is not None:
-                _copy_entry(opened, entry, name, target, uid, depth)
+                hides = how.marks and bool(entry.folders) and _hides(folders, entry, name)
+                _copy_entry(opened, entry, name, target, how, depth, hides)
+            elif how.marks:
+                os.mknod(name, stat.S_IFCHR, 0, dir_fd=target)
     status = os.fstat(folders[0])
     os.fchmod(target, stat.S_IMODE(status.st_mode) & _MODE)
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+def _hides(folders: tuple[int, ...], entry: files.Entry, name: str) -> bool:
+    """Whether a folder of that name below `folders` is not merged with this one."""
+    if files.is_opaque(entry.folders[-1]):
+        return True
+    return len(entry.folders) < sum(_has(folder, name) for folder in folders)
+
+
+def _has(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _copy_entry(
-    opened: ExitStack, entry: files.Entry, name: str, target: int, uid: int | None, depth: int
+    opened: ExitStack, entry: files.Entry, name: str, target: int, how: _Copy, depth: int, hides: bool
 ) -> None:
     mode = entry.status.st_mode
     times = (entry.status.st_atime_ns, entry.status.st_mtime_ns)
@@ -53,9 +78,11 @@ def _copy_entry(
         os.mkdir(name, 0o700, dir_fd=target)
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
         opened.callback(os.close, fd)
-        _copy_folder(entry.folders, fd, uid, depth + 1)
-        if uid is not None:
-            os.fchown(fd, uid, uid)
+        if hides:
+            os.setxattr(fd, files.OPAQUE, b"y")
+        _copy_folder(entry.folders, fd, how, depth + 1)
+        if how.uid is not None:
+            os.fchown(fd, how.uid, how.uid)
         return
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(name, dir_fd=entry.holder), name, dir_fd=target)
@@ -65,8 +92,8 @@ def _copy_entry(
         os.mkfifo(name, 0o600, dir_fd=target)
     else:
         return
-    if uid is not None:
-        os.chown(name, uid, uid, dir_fd=target, follow_symlinks=False)
+    if how.uid is not None:
+        os.chown(name, how.uid, how.uid, dir_fd=target, follow_symlinks=False)
     if not stat.S_ISLNK(mode):
         os.chmod(name, stat.S_IMODE(mode) & _MODE, dir_fd=target)
     os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
