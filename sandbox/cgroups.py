@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbox.ledger import PREFIX, Ledger
@@ -24,6 +24,8 @@ class Cgroup:
     memory: Path | None
     pids: Path | None
     version: int
+    _open: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Descriptors of the counters, kept because every command reads all of them."""
 
     @property
     def procs_files(self) -> list[str]:
@@ -70,28 +72,51 @@ class Cgroup:
     def oom_kills(self) -> int:
         """How often the kernel killed for memory in this group."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
-        return _field(self.memory / name, "oom_kill") if self.memory else 0
+        return self._field(f"{self.memory}/{name}", b"oom_kill") if self.memory else 0
 
     def pids_refusals(self) -> int:
         """How often a fork was refused in this group."""
-        return _field(self.pids / "pids.events", "max") if self.pids else 0
+        return self._field(f"{self.pids}/pids.events", b"max") if self.pids else 0
 
     def reset_peak(self) -> None:
         """Start a new measurement of the memory peak, where the kernel allows it."""
         if self.memory:
-            name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
             with contextlib.suppress(OSError):
-                (self.memory / name).write_text("0")
+                os.write(self._file(self._peak), b"0")
 
     def peak_bytes(self) -> int:
         """Highest memory use since `reset_peak`, files in tmpfs included; 0 where it is not measured."""
-        if not self.memory:
-            return 0
-        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        text = self._read(self._peak).strip() if self.memory else b""
+        return int(text) if text.isdigit() else 0
+
+    @property
+    def _peak(self) -> str:
+        return f"{self.memory}/{'memory.max_usage_in_bytes' if self.version == 1 else 'memory.peak'}"
+
+    def _field(self, path: str, name: bytes) -> int:
+        for line in self._read(path).splitlines():
+            key, _, value = line.partition(b" ")
+            if key == name:
+                return int(value)
+        return 0
+
+    def _read(self, path: str) -> bytes:
         try:
-            return int((self.memory / name).read_text())
-        except (OSError, ValueError):
-            return 0
+            return os.pread(self._file(path), 4096, 0)
+        except OSError:
+            return b""
+
+    def _file(self, path: str) -> int:
+        fd = self._open.get(path)
+        if fd is None:
+            try:
+                fd = os.open(path, (os.O_RDWR if path == self._peak else os.O_RDONLY) | os.O_CLOEXEC)
+            except PermissionError:  # a peak that cannot be reset (before Linux 6.12, version 2)
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if (first := self._open.setdefault(path, fd)) != fd:  # another thread was quicker
+                os.close(fd)
+                fd = first
+        return fd
 
     def members(self) -> list[int]:
         """Pids in the group now."""
@@ -103,6 +128,8 @@ class Cgroup:
 
     def remove(self) -> None:
         """Remove the group once its last process is reaped; waits for that up to 2 s."""
+        while self._open:
+            os.close(self._open.popitem()[1])
         for folder in dict.fromkeys((self.memory, self.pids)):
             if folder:
                 _remove(folder)
@@ -208,14 +235,3 @@ def _remove(folder: Path) -> None:
             return
         except OSError:
             time.sleep(0.01)
-
-
-def _field(path: Path, name: str) -> int:
-    try:
-        for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except OSError:
-        pass
-    return 0

@@ -8,7 +8,6 @@ command prints is on other pipes, so it cannot pass for the end of the command.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shlex
 import threading
@@ -85,19 +84,18 @@ class BubblewrapShell:
         limits, started = self._programs.limits, time.monotonic()
         counters = Counters.start(self._programs.cgroup)
         pump = Pump(process, limits, script, self._notice)
-        pattern = re.compile(rb"^%b (\d+)\n" % token.encode(), re.MULTILINE)
         ended = pump.run(
             limits.timeout_s if timeout_s is None else timeout_s,
-            lambda: pattern.search(pump.noticed) is not None,
+            lambda: _code(pump.noticed, token) is not None,
         )
-        match = pattern.search(pump.noticed)
-        if ended or match is None:
+        code = _code(pump.noticed, token)
+        if ended or code is None:
             self._process = None
             end = self._programs.end(process, pump)
             return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, ".")
         pump.drain()
         return ExecResult(
-            exit_code=exit_code(int(match[1])),
+            exit_code=exit_code(code),
             stdout=pump.stdout.output(),
             stderr=pump.stderr.output(),
             reason=counters.reason(),
@@ -126,3 +124,14 @@ class BubblewrapShell:
             return
         process.kill("killed")
         self._programs.end(process)
+
+
+def _code(noticed: bytearray, token: str) -> int | None:
+    """The exit code on the line that begins with the token, once that line is whole."""
+    if token.encode() not in noticed:  # nearly always so until the end; no pattern is compiled for it
+        return None
+    for line in bytes(noticed).split(b"\n")[:-1]:
+        name, _, code = line.partition(b" ")
+        if name == token.encode() and code.isdigit():
+            return int(code)
+    return None
