@@ -52,7 +52,13 @@ def _bubblewrap(where: str) -> _Backend:
     return _Backend(setup.create, setup.capabilities)
 
 
-_BACKENDS: dict[str, Callable[[str], _Backend]] = {"bubblewrap": _bubblewrap}
+def _docker(where: str) -> _Backend:
+    from sandbox import docker_setup
+
+    return _Backend(lambda spec: docker_setup.create(spec, where), lambda: docker_setup.capabilities(where))
+
+
+_BACKENDS: dict[str, Callable[[str], _Backend]] = {"bubblewrap": _bubblewrap, "docker": _docker}
 """One line per backend. A backend may be given an address: `name:address`."""
 
 

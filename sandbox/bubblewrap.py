@@ -251,20 +251,7 @@ class BubblewrapSandbox:
 
     def _flatten(self, stack: Stack, merged: int) -> None:
         """Copy the writable layer and the `merged` nearest frozen ones into one."""
-        stack.unmount()
-        blank = stack.blank()
-        roots: list[int] = []
-        try:
-            roots = [*stack.open(), blank.open()]
-            kept = merged < len(stack.frozen)
-            flatten.flatten(roots[: 1 + merged], roots[-1], self._family.uid, marks=kept)
-        except BaseException:
-            blank.release()
-            raise
-        finally:
-            for fd in roots:
-                os.close(fd)
-        stack.replace(blank, merged)
+        flatten.merge(stack, merged, self._family.uid)
 
     @contextlib.contextmanager
     def _roots(self) -> Iterator[list[int]]:

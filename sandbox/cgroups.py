@@ -126,10 +126,14 @@ class Cgroup:
                     return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
         return []
 
-    def remove(self) -> None:
-        """Remove the group once its last process is reaped; waits for that up to 2 s."""
+    def close_counters(self) -> None:
+        """Close the descriptors of the counters."""
         while self._open:
             os.close(self._open.popitem()[1])
+
+    def remove(self) -> None:
+        """Remove the group once its last process is reaped; waits for that up to 2 s."""
+        self.close_counters()
         for folder in dict.fromkeys((self.memory, self.pids)):
             if folder:
                 _remove(folder)
@@ -203,13 +207,21 @@ def _has_v2_controllers() -> bool:
 
 
 def _own_folder(controller: str) -> Path:
-    """This process's folder in the hierarchy of a version 1 controller, or of version 2 when it is empty."""
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    return folder_of("self", controller)
+
+
+def folder_of(pid: int | str, controller: str) -> Path:
+    """A process's folder in the hierarchy of a version 1 controller, or of version 2 when that is empty.
+
+    Raises:
+        OSError: the process is gone, or the hierarchy is not mounted here.
+    """
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         if controller in names.split(",") if controller else not names:
             break
     else:
-        raise OSError(f"this process is in no {controller or 'version 2'} cgroup")
+        raise OSError(f"process {pid} is in no {controller or 'version 2'} cgroup")
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
         fields, (kind, _, options) = left.split(), right.split(None, 2)

@@ -6,10 +6,13 @@ import errno
 import os
 import stat
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox import files
 from sandbox.errors import SandboxPathError
+
+if TYPE_CHECKING:
+    from sandbox.layers import Stack
 
 _MODE = 0o7777
 
@@ -17,6 +20,27 @@ _MODE = 0o7777
 class _Copy(NamedTuple):
     uid: int | None
     marks: bool
+
+
+def merge(stack: Stack, merged: int, uid: int | None) -> None:
+    """Copy a stack's writable layer and the `merged` nearest frozen ones into one; no program may be running.
+
+    Raises:
+        SandboxPathError: see `flatten`.
+    """
+    stack.unmount()
+    blank = stack.blank()
+    roots: list[int] = []
+    try:
+        roots = [*stack.open(), blank.open()]
+        flatten(roots[: 1 + merged], roots[-1], uid, marks=merged < len(stack.frozen))
+    except BaseException:
+        blank.release()
+        raise
+    finally:
+        for fd in roots:
+            os.close(fd)
+    stack.replace(blank, merged)
 
 
 def flatten(roots: list[int], target: int, uid: int | None, *, marks: bool = False) -> None:

@@ -29,7 +29,7 @@ _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-_SHM_BYTES = 16 * 1024 * 1024
+SHM_BYTES = 16 * 1024 * 1024
 
 # Joins the groups, offers itself first to the out-of-memory killer, and becomes what follows.
 _JOIN = (
@@ -83,6 +83,20 @@ def host_command(
     return command
 
 
+def environment(added: Mapping[str, str]) -> dict[str, str]:
+    """The standard environment and what is added to it.
+
+    Raises:
+        ValueError: a name or value cannot stand in an environment.
+    """
+    for name, value in added.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(
+                f"environment variable {name!r} has an empty name, or contains '=' or a NUL byte"
+            )
+    return {**_ENVIRONMENT, **added}
+
+
 def arguments(
     *,
     etc: str,
@@ -110,14 +124,10 @@ def arguments(
     words = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     words += ["--unshare-cgroup", "--disable-userns", "--die-with-parent", "--new-session"]
     words += ["--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "sandbox", "--clearenv"]
-    for name, value in {**_ENVIRONMENT, **env}.items():
-        if not name or "=" in name or "\0" in name + value:
-            raise ValueError(
-                f"environment variable {name!r} has an empty name, or contains '=' or a NUL byte"
-            )
+    for name, value in environment(env).items():
         words += ["--setenv", name, value]
     words += ["--ro-bind", "/usr", "/usr", *_system_folders(), "--ro-bind", etc, "/etc"]
-    words += ["--proc", "/proc", "--dev", "/dev", "--size", str(min(_SHM_BYTES, limits.tmp_bytes))]
+    words += ["--proc", "/proc", "--dev", "/dev", "--size", str(min(SHM_BYTES, limits.tmp_bytes))]
     words += ["--tmpfs", "/dev/shm", "--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs", "/tmp"]
     words += [*workspace, "--chdir", f"{WORKSPACE}/{cwd}".rstrip("/"), "--cap-drop", "ALL"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--json-status-fd", str(status_fd)]

@@ -211,10 +211,15 @@ class Stack:
         lower = [layer.files for layer in self.frozen]
         self._machine.launcher.mount_overlay(upper.merged, lower=lower, upper=upper.files, work=upper.work)
 
+    @property
+    def shown(self) -> str:
+        """Where the launcher's namespace shows all files, once `mount` said that it can."""
+        return self.upper.merged if self._mounted else self.upper.files
+
     def mount_arguments(self) -> list[str]:
         """The bubblewrap arguments that show it as `/workspace`."""
         if not self.frozen or self._mounted:
-            return ["--bind", self.upper.merged if self._mounted else self.upper.files, "/workspace"]
+            return ["--bind", self.shown, "/workspace"]
         sources = [word for layer in reversed(self.frozen) for word in ("--overlay-src", layer.files)]
         return [*sources, "--overlay", self.upper.files, self.upper.work, "/workspace"]
 

@@ -51,7 +51,7 @@ class Programs:
             SandboxLost: the launch failed.
             ValueError: see `sandbox.base.Sandbox.exec`.
         """
-        words, folder = _checked(argv), "/".join(files.components(cwd))
+        words, folder = checked_argv(argv), "/".join(files.components(cwd))
         before, machine = self._host_command(), self._machine
         added = dict(env or {})
         if self.gate is not None:
@@ -165,7 +165,12 @@ class Programs:
         )
 
 
-def _checked(argv: Sequence[str]) -> list[str]:
+def checked_argv(argv: Sequence[str]) -> list[str]:
+    """The words of a program.
+
+    Raises:
+        ValueError: there is none, or one has a NUL byte.
+    """
     words = [] if isinstance(argv, str) else list(argv)
     if not words or not words[0] or any("\0" in word for word in words):
         raise ValueError(f"argv must be a non-empty list of strings without NUL bytes, not {argv!r}")

@@ -79,11 +79,11 @@ _UNSHARE, _CLONE, _CLONE3, _IOCTL, _SOCKET = (272, 97), (56, 220), (435, 435), (
 
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET; NEWTIME shares a bit with the exit signal of
 # clone and counts for unshare only.
-_NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-_NEW_TIME = 0x00000080
-_TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+NEW_TIME = 0x00000080
+TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 # UNIX, INET, INET6, NETLINK: the network namespace confines these. AF_VSOCK, for one, reaches the host past it.
-_FAMILIES = (1, 2, 10, 16)
+FAMILIES = (1, 2, 10, 16)
 
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -115,18 +115,16 @@ def program(machine: str | None = None) -> bytes:
     for number in sorted(denied(machine).values()):
         code += _when(_EQUAL, number, errno.EPERM)
     code += _when(_EQUAL, _CLONE3[arch.column], errno.ENOSYS)
-    bits = [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, _NEW_NAMESPACES | _NEW_TIME, errno.EPERM)]
+    bits = [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, NEW_NAMESPACES | NEW_TIME, errno.EPERM)]
     code += _block(_UNSHARE[arch.column], bits)
-    code += _block(
-        _CLONE[arch.column], [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, _NEW_NAMESPACES, errno.EPERM)]
-    )
+    code += _block(_CLONE[arch.column], [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, NEW_NAMESPACES, errno.EPERM)])
     inject = [_op(_LOAD, _ARG1_AT)]
-    for request in _TERMINAL_INJECTION:
+    for request in TERMINAL_INJECTION:
         inject += _when(_EQUAL, request, errno.EPERM)
     code += _block(_IOCTL[arch.column], inject)
     family = [_op(_LOAD, _ARG0_AT)]
-    for index, number in enumerate(_FAMILIES):
-        family.append(_op(_EQUAL, number, len(_FAMILIES) - index, 0))
+    for index, number in enumerate(FAMILIES):
+        family.append(_op(_EQUAL, number, len(FAMILIES) - index, 0))
     family.append(_op(_RETURN, _ERRNO | errno.EAFNOSUPPORT))
     code += _block(_SOCKET[arch.column], family)
     return b"".join([*code, _op(_RETURN, _ALLOW)])

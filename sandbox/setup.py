@@ -54,7 +54,7 @@ _guard = threading.Lock()
 
 def create(spec: SandboxSpec) -> BubblewrapSandbox:
     """See `sandbox.create`."""
-    _check_limits(spec.limits)
+    check_limits(spec.limits)
     Policy.parse(spec.allow)
     if spec.base:
         raise SandboxUnavailable(
@@ -140,7 +140,12 @@ def check_required(required: frozenset[str], report: CapabilityReport) -> None:
         )
 
 
-def _check_limits(limits: Limits) -> None:
+def check_limits(limits: Limits) -> None:
+    """Refuse what means no limit to the kernel.
+
+    Raises:
+        ValueError: a limit is not positive.
+    """
     for item in dataclasses.fields(limits):
         value = getattr(limits, item.name)
         if value is not None and not value > 0:  # 0 would mean unlimited to the kernel

@@ -22,7 +22,7 @@ from sandbox.pump import Pump
 from sandbox.types import ExecResult
 
 _BASH = "/bin/bash --norc --noprofile"
-_NOTICE = 3
+NOTICE = 3
 """The notice pipe in the shell. Bash keeps descriptors of its own from 10 upwards and would trip over ours there."""
 
 
@@ -61,7 +61,7 @@ class BubblewrapShell:
             process = self._process or self._start()
             token = secrets.token_hex(16)
             try:
-                return self._run(process, token, self._script(command, token), timeout_s)
+                return self._run(process, token, script(command, token), timeout_s)
             except BaseException:
                 self._end()
                 raise
@@ -75,27 +75,22 @@ class BubblewrapShell:
             self._end()
         self._on_close(self)
 
-    def _script(self, command: str, token: str) -> bytes:
-        text = f"builtin eval -- {shlex.quote(command)} </dev/null {_NOTICE}>&-\n"
-        text += f"builtin printf '%s %d\\n' {token} $? >&{_NOTICE}\n"
-        return os.fsencode(text)
-
     def _run(self, process: Process, token: str, script: bytes, timeout_s: float | None) -> ExecResult:
         limits, started = self._programs.limits, time.monotonic()
         counters = Counters.start(self._programs.cgroup)
         pump = Pump(process, limits, script, self._notice)
         ended = pump.run(
             limits.timeout_s if timeout_s is None else timeout_s,
-            lambda: _code(pump.noticed, token) is not None,
+            lambda: code_of(pump.noticed, token) is not None,
         )
-        code = _code(pump.noticed, token)
+        code = code_of(pump.noticed, token)
         if ended or code is None:
             self._process = None
             end = self._programs.end(process, pump)
             return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, ".")
         pump.drain()
         return ExecResult(
-            exit_code=exit_code(code),
+            exit_code=exitcode_of(code),
             stdout=pump.stdout.output(),
             stderr=pump.stderr.output(),
             reason=counters.reason(),
@@ -106,7 +101,7 @@ class BubblewrapShell:
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         try:
             os.set_blocking(ours, False)
-            moved = "" if theirs == _NOTICE else f" {_NOTICE}>&{theirs} {theirs}>&-"
+            moved = "" if theirs == NOTICE else f" {NOTICE}>&{theirs} {theirs}>&-"
             command = (*_BASH.split(), "-c", f"exec {_BASH} -s{moved}")
             self._process = self._programs.start(command, self._workspace(), with_stdin=True, extra=(theirs,))
         except BaseException:
@@ -126,7 +121,14 @@ class BubblewrapShell:
         self._programs.end(process)
 
 
-def _code(noticed: bytearray, token: str) -> int | None:
+def script(command: str, token: str) -> bytes:
+    """The lines that run a command and then write the token and its exit code to the notice pipe."""
+    text = f"builtin eval -- {shlex.quote(command)} </dev/null {NOTICE}>&-\n"
+    text += f"builtin printf '%s %d\\n' {token} $? >&{NOTICE}\n"
+    return os.fsencode(text)
+
+
+def code_of(noticed: bytearray, token: str) -> int | None:
     """The exit code on the line that begins with the token, once that line is whole."""
     if token.encode() not in noticed:  # nearly always so until the end; no pattern is compiled for it
         return None

@@ -1,0 +1,69 @@
+"""Containers that dead processes left, for the reaper: only a daemon that died at the wrong moment leaves any."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from sandbox.docker_labels import OWNER, is_dead
+
+_SOCKET = "/var/run/docker.sock"
+_CALL_S = 5
+
+
+def leftovers() -> list[str]:
+    """Containers of dead owners at the engine of the environment, as `container <id>`."""
+    client = _client()
+    return [f"container {found}" for found in _dead(client)] if client is not None else []
+
+
+def remove_leftovers() -> list[str]:
+    """Remove what `leftovers` finds; returns what was removed."""
+    client = _client()
+    return clean(client) if client is not None else []
+
+
+def clean(client: Any) -> list[str]:
+    """Remove the containers of dead owners at an engine; returns them as `container <id>`.
+
+    Args:
+        client: a `docker.APIClient`.
+    """
+    import docker
+
+    removed = []
+    for found in _dead(client):
+        try:
+            client.remove_container(found, force=True, v=True)
+        except (docker.errors.DockerException, OSError):
+            continue  # gone meanwhile, or noted by its label for the next time
+        removed.append(f"container {found}")
+    return removed
+
+
+def _dead(client: Any) -> list[str]:
+    import docker
+
+    try:
+        found = client.containers(all=True, filters={"label": [OWNER]})
+    except (docker.errors.DockerException, OSError):
+        return []
+    return [one["Id"] for one in found if is_dead(one.get("Labels") or {})]
+
+
+def _client() -> Any | None:
+    """The engine of the environment if one listens there; the SDK is not loaded otherwise."""
+    path = os.environ.get("DOCKER_HOST", f"unix://{_SOCKET}").removeprefix("unix://")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except (OSError, ValueError):
+            return None
+    import docker
+
+    try:
+        return docker.APIClient(base_url=f"unix://{path}", timeout=_CALL_S, version="auto")
+    except (docker.errors.DockerException, OSError):
+        return None

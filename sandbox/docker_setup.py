@@ -1,0 +1,109 @@
+"""Making Docker sandboxes: the daemon and this machine probed once, requirements refused if they cannot be met."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from sandbox import docker_mounts, seccomp
+from sandbox.docker_daemon import Daemon, daemon
+from sandbox.docker_sandbox import DockerSandbox
+from sandbox.errors import SandboxError, SandboxUnavailable
+from sandbox.machine import Machine, machine
+from sandbox.setup import check_limits, check_required
+from sandbox.types import CapabilityReport, Limits, SandboxSpec
+
+BACKEND = "docker"
+ENFORCED = frozenset(
+    {
+        "namespaces",
+        "no_network",
+        "no_capabilities",
+        "no_new_privileges",
+        "read_only_root",
+        "clean_environment",
+        "whole_tree_kill",
+        "deadline",
+        "output_limit",
+        "open_files",
+        "file_size",
+        "tmp_size",
+        "snapshot",
+        "separate_uid",
+        "memory_total",
+        "processes",
+        "workspace_size",
+        "seccomp",
+        "overlay",
+        "dies_with_harness",
+    }
+)
+"""What holds wherever the backend runs: it does not run where one of these does not."""
+_MISSING = {
+    "allow_list": "containers have no network at all; use the bubblewrap backend for an allow-list",
+    "memory_per_process": "the memory of all processes together is bounded instead",
+    "user_namespace": "Docker's containers share the host's user namespace; programs run as a host user of their own",
+}
+_guard = threading.Lock()
+_reports: dict[tuple[str, int], CapabilityReport] = {}
+
+
+def create(spec: SandboxSpec, address: str) -> DockerSandbox:
+    """See `sandbox.create`."""
+    check_limits(spec.limits)
+    if spec.allow:
+        raise SandboxUnavailable(f"allow={spec.allow!r} cannot be met: {_MISSING['allow_list']}")
+    report = capabilities(address)
+    if "exec" in report.missing:
+        raise SandboxUnavailable(report.missing["exec"])
+    check_required(spec.require, report)
+    sandbox = DockerSandbox(daemon(address), machine(), spec, report)
+    try:
+        for path, data in spec.files.items():
+            sandbox.write(path, data)
+    except BaseException:
+        sandbox.close()
+        raise
+    return sandbox
+
+
+def capabilities(address: str) -> CapabilityReport:
+    """See `sandbox.capabilities`."""
+    with _guard:
+        key = (address, os.getpid())
+        if key not in _reports:
+            try:
+                _reports[key] = _probe(daemon(address), machine())
+            except (SandboxError, OSError) as error:  # not kept: the daemon may come up later
+                return CapabilityReport(backend=BACKEND, enforced=frozenset(), missing={"exec": str(error)})
+        return _reports[key]
+
+
+def _probe(engine: Daemon, ground: Machine) -> CapabilityReport:
+    """Refuse where the promises do not hold, then run a program over a snapshot to see that they do.
+
+    Raises:
+        SandboxUnavailable: something is missing.
+    """
+    lacking = {
+        "root, for user ids and workspaces of bounded size": ground.uids is None or not ground.bounded_layers,
+        "the memory and pids control groups": bool(ground.cgroups.missing),
+        "x86_64 or aarch64": not (seccomp.supported() and docker_mounts.supported()),
+        "an engine whose containers have seccomp": not any(
+            "seccomp" in option for option in engine.info.get("SecurityOptions") or ()
+        ),
+        "an engine without user-namespace remapping": any(
+            "userns" in option or "rootless" in option for option in engine.info.get("SecurityOptions") or ()
+        ),
+    }
+    if needs := [need for need, absent in lacking.items() if absent]:
+        raise SandboxUnavailable(f"docker sandboxes need {'; '.join(needs)}")
+    report = CapabilityReport(backend=BACKEND, enforced=ENFORCED, missing=_MISSING)
+    spec = SandboxSpec(limits=Limits(timeout_s=30.0))
+    with DockerSandbox(engine, ground, spec, report) as sandbox:
+        sandbox.write("probe", b"")
+        sandbox.snapshot().release()
+        result = sandbox.exec(["/bin/cat", "probe"])
+        if not result.ok:
+            raise SandboxUnavailable(f"a first program in a container failed: {result.stderr.text[:300]}")
+    return report

@@ -1,0 +1,159 @@
+"""A stateful bash in a container, with the protocol of `sandbox.shell`.
+
+Docker hands a program no descriptor beyond three. So the notice pipe is a named one, in a folder that no program can
+list, and it loses its name once bash has opened it and before bash is given the first command: from then on it is
+reached by bash's descriptor alone, as elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+
+from sandbox import shell as protocol
+from sandbox.conclude import Counters, exit_code
+from sandbox.docker_groups import ShellGroup
+from sandbox.docker_program import Program
+from sandbox.docker_programs import DockerPrograms, conclude
+from sandbox.errors import SandboxClosed
+from sandbox.types import ExecResult
+
+_BASH = ("/bin/bash", "--norc", "--noprofile", "-s")
+_START_S = 10.0
+
+
+class DockerShell:
+    """See `sandbox.base.Shell`. A command that ends the shell gives its exit code as the result.
+
+    Jobs in the background live on between commands, until the shell is closed or a command outlasts its limit.
+    """
+
+    def __init__(
+        self,
+        programs: DockerPrograms,
+        settle: Callable[[], Callable[[], None]],
+        check_cwd: Callable[[], None],
+        closed: Callable[[DockerShell], None],
+    ) -> None:
+        self._programs, self._settle, self._check_cwd, self._on_close = programs, settle, check_cwd, closed
+        self._lock = threading.Lock()
+        self._program: Program | None = None
+        self._group: ShellGroup | None = None
+        self._notice = -1  # our end of the notice pipe
+        self._closed = False
+        self._start()
+
+    def run(self, command: str, *, timeout_s: float | None = None) -> ExecResult:
+        """Run one command; after a limit struck, the next command starts in a fresh shell.
+
+        Raises:
+            SandboxClosed: the shell or its sandbox was closed.
+            SandboxLost: the daemon failed.
+            ValueError: the command contains a NUL byte.
+        """
+        if "\0" in command:
+            raise ValueError("a command cannot contain a NUL byte; write it without")
+        with self._lock:
+            if self._closed:
+                raise SandboxClosed("the shell was closed; open another")
+            if self._program is None and (refused := self._start()) is not None:
+                return refused
+            token = secrets.token_hex(16)
+            try:
+                return self._run(token, protocol.script(command, token), timeout_s)
+            except BaseException:
+                self._end()
+                raise
+
+    def close(self) -> None:
+        """Kill the shell and all that it started."""
+        self._closed = True
+        if (program := self._program) is not None:
+            program.kill("killed")
+        with self._lock:
+            self._end()
+        self._on_close(self)
+
+    def _run(self, token: str, script: bytes, timeout_s: float | None) -> ExecResult:
+        program, group = self._program, self._group
+        assert program is not None
+        assert group is not None
+        limits, started = self._programs.limits, time.monotonic()
+        groups = self._programs.container.running
+        counters, cpu_s = Counters.start(group), groups.cpu_s()
+        program.renew()
+        ended = program.run(
+            limits.timeout_s if timeout_s is None else timeout_s,
+            script,
+            self._notice,
+            lambda: protocol.code_of(program.noticed, token) is not None,
+        )
+        code = protocol.code_of(program.noticed, token)
+        lost = ended or code is None
+        if lost:
+            end = self._end()
+        else:
+            program.take()
+        usage = counters.usage(time.monotonic() - started, max(0.0, groups.cpu_s() - cpu_s))
+        if lost:
+            return conclude(program, end, counters.reason(), usage, self._check_cwd)
+        assert code is not None
+        return ExecResult(
+            exit_code=exit_code(code),
+            stdout=program.stdout.output(),
+            stderr=program.stderr.output(),
+            reason=counters.reason(),
+            usage=usage,
+        )
+
+    def _start(self) -> ExecResult | None:
+        """Start bash and give it its pipe; the result of the attempt where the sandbox's totals forbid it."""
+        groups, folder = self._programs.container.running, self._programs.container.notices
+        counters, settle, name = Counters.start(groups.cgroup), self._settle(), secrets.token_hex(16)
+        os.mkfifo(name, 0o600, dir_fd=folder)
+        try:
+            os.chown(name, self._programs.container.uid, -1, dir_fd=folder, follow_symlinks=False)
+            self._notice = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            self._program = self._programs.start(_BASH, with_stdin=True)
+            self._program.locate(_START_S)
+            settle()
+            if self._program.running and self._program.pid is not None:
+                self._group = groups.add_shell(self._program.pid)
+                token = secrets.token_hex(16)
+                script = f"exec {protocol.NOTICE}>/run/{name}\n".encode() + protocol.script("", token)
+                known = self._program
+                known.run(
+                    _START_S, script, self._notice, lambda: protocol.code_of(known.noticed, token) is not None
+                )
+                if known.running and known.kill_reason is None:
+                    return None
+            return self._refused(counters)
+        except BaseException:
+            self._end()
+            raise
+        finally:
+            os.unlink(name, dir_fd=folder)
+
+    def _refused(self, counters: Counters) -> ExecResult:
+        program = self._program
+        assert program is not None
+        code = self._end()
+        return conclude(program, code, counters.reason(), counters.usage(0.0, 0.0), self._check_cwd)
+
+    def _end(self) -> int | None:
+        program, self._program = self._program, None
+        group, self._group = self._group, None
+        notice, self._notice = self._notice, -1
+        try:
+            if program is None:
+                return None
+            program.kill("killed") if program.running else None
+            return self._programs.end(program, group)
+        finally:
+            if group is not None:
+                self._programs.container.running.drop_shell(group)
+            if notice >= 0:
+                os.close(notice)
