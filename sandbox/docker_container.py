@@ -25,6 +25,7 @@ _KEEPER = 65534
 _OWN_TASKS = 2  # the init and the idle program
 _START_S = 30.0
 _PLACEHOLDER = "size=64k,mode=755"
+_WRITABLE = frozenset({"/proc", "/tmp", "/run", "/dev/shm", "/dev/pts", "/dev/mqueue", WORKSPACE})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -123,8 +124,11 @@ class Container:
             root = self._open(f"/proc/{init}/root", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._tmp, self.notices = self._open("tmp", _FOLDER, root), self._open("run", _FOLDER, root)
             self._shm = self._open("shm", _FOLDER, self._open("dev", _FOLDER, root))
+            for folder, mode in ((self._tmp, 0o1777), (self._shm, 0o1777), (self.notices, 0o711)):
+                os.fchmod(folder, mode)  # what the image has under a tmpfs decides its mode otherwise
             if accounts:
                 self._name_user()
+            docker_mounts.make_read_only(self._namespace, _needlessly_writable(init))
         except OSError as error:
             raise SandboxLost(f"a container that was just started cannot be reached: {error}") from error
 
@@ -174,6 +178,12 @@ def _spare(pid: int) -> None:
         adjust.write_text("-1000")
     except PermissionError:  # without CAP_SYS_RESOURCE; programs have 1000
         adjust.write_text("0")
+
+
+def _needlessly_writable(init: int) -> list[str]:
+    """What Docker leaves writable in a container whose root is read-only."""
+    mounts = [line.split() for line in Path(f"/proc/{init}/mountinfo").read_text().splitlines()]
+    return [mount[4] for mount in mounts if "rw" in mount[5].split(",") and mount[4] not in _WRITABLE]
 
 
 def _confinement(spec: SandboxSpec) -> dict[str, Any]:

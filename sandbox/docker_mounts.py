@@ -12,7 +12,7 @@ import ctypes
 import os
 import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sandbox.launcher import Launcher
 
@@ -44,14 +44,8 @@ def copy(launcher: Launcher, source: str, *, read_only: bool = False) -> int:
 
     fd = launcher.call(go)
     if read_only:
-        settings = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
-        size = ctypes.c_size_t(ctypes.sizeof(settings))
         try:
-            _check(
-                _libc.syscall(_MOUNT_SETATTR, fd, b"", _AT_EMPTY_PATH, settings, size),
-                "mount_setattr",
-                source,
-            )
+            _make_read_only(fd, b"", source)
         except BaseException:
             os.close(fd)
             raise
@@ -81,6 +75,27 @@ def remove(namespace: int, target: str) -> None:
         OSError: as setns(2) and umount2(2).
     """
     _within(namespace, lambda: _check(_libc.umount2(os.fsencode(target), _MNT_DETACH), "umount2", target))
+
+
+def make_read_only(namespace: int, targets: Sequence[str]) -> None:
+    """Make the mounts at absolute paths of a mount namespace read-only.
+
+    Raises:
+        OSError: as setns(2) and mount_setattr(2).
+    """
+
+    def go() -> None:
+        for target in targets:
+            _make_read_only(_AT_FDCWD, os.fsencode(target), target)
+
+    _within(namespace, go)
+
+
+def _make_read_only(fd: int, path: bytes, shown: str) -> None:
+    settings = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
+    size = ctypes.c_size_t(ctypes.sizeof(settings))
+    flags = ctypes.c_uint(0 if path else _AT_EMPTY_PATH)
+    _check(_libc.syscall(_MOUNT_SETATTR, fd, path, flags, settings, size), "mount_setattr", shown)
 
 
 def _within(namespace: int, job: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sandbox.capture import HeadTail
 from sandbox.docker_container import Container
@@ -255,7 +256,7 @@ class Program:
             time.sleep(0.002)
         return int(seen["ExitCode"])
 
-    def _inspect(self) -> dict[str, object]:
+    def _inspect(self) -> dict[str, Any]:
         with self._daemon.call("looking at a program") as api:
-            seen: dict[str, object] = api.exec_inspect(self._id)
+            seen: dict[str, Any] = api.exec_inspect(self._id)
         return seen

@@ -32,7 +32,7 @@ class DockerPrograms:
         self.limits = spec.limits
         self._running: set[Program] = set()
         self._lock = threading.Lock()
-        self._stopped = False
+        self._stopped = threading.Event()
 
     def start(
         self,
@@ -51,13 +51,13 @@ class DockerPrograms:
         """
         words = _bounded(checked_argv(argv))
         folder = f"{files.WORKSPACE}/{'/'.join(files.components(cwd))}".rstrip("/")
-        if self._stopped:
+        if self._stopped.is_set():
             raise SandboxClosed("the sandbox was closed; create another")
         wanted = Wanted(words, launch.environment({**self._spec.env, **(env or {})}), folder, with_stdin)
         program = Program(self._daemon, self.container, wanted, self.limits)
         with self._lock:
             self._running.add(program)
-        if self._stopped:
+        if self._stopped.is_set():
             program.kill("killed")
         return program
 
@@ -110,7 +110,7 @@ class DockerPrograms:
 
     def stop(self) -> None:
         """Kill what runs, and refuse what comes."""
-        self._stopped = True
+        self._stopped.set()
         with self._lock:
             running = list(self._running)
         for program in running:

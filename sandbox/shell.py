@@ -90,7 +90,7 @@ class BubblewrapShell:
             return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, ".")
         pump.drain()
         return ExecResult(
-            exit_code=exitcode_of(code),
+            exit_code=exit_code(code),
             stdout=pump.stdout.output(),
             stderr=pump.stderr.output(),
             reason=counters.reason(),
