@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import select
 import socket
 import time
 from pathlib import Path
@@ -85,6 +86,17 @@ class Container:
                 except IsADirectoryError:
                     remove_tree(name, dir_fd=folder)
 
+    def require_alive(self) -> None:
+        """Tell whether the container still runs: no program can end it, so if not, something outside did.
+
+        Raises:
+            SandboxLost: it does not.
+        """
+        poll = select.poll()
+        poll.register(self._init, select.POLLIN)
+        if poll.poll(0):
+            raise SandboxLost(f"container {self.id[:12]} was ended from outside")
+
     @property
     def running(self) -> docker_groups.Groups:
         """Its groups."""
@@ -103,9 +115,15 @@ class Container:
         for fd in self._fds:
             os.close(fd)
         self._fds = []
-        if self.groups is not None:
-            self.groups.close()
-        self._daemon.remove(self.id)
+        try:
+            self._daemon.remove(self.id)
+        except SandboxLost:
+            if self.groups is None:
+                raise
+            docker_groups.kill(self.groups.folder)  # the daemon forgets the container when it is back
+        finally:
+            if self.groups is not None:
+                self.groups.close()
 
     def _start(self, *, accounts: bool) -> None:
         path = f"/containers/{self.id}/attach?stream=1&stdin=1"
@@ -116,6 +134,8 @@ class Container:
         if init <= 0:
             raise SandboxLost("docker started a container that ended at once; its image needs a cat program")
         try:
+            self._init = os.pidfd_open(init)
+            self._fds.append(self._init)
             self.groups = docker_groups.Groups(self.id, init, self._machine.cgroups.version)
             self._own = frozenset({init, self._idle(init)})
             for pid in self._own:

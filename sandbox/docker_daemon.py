@@ -16,6 +16,7 @@ from typing import Any
 
 import docker
 
+from sandbox.docker_labels import VERSION
 from sandbox.errors import SandboxLost, SandboxUnavailable
 from sandbox.launch import ACCOUNTS
 
@@ -49,7 +50,9 @@ class Daemon:
         self._images: dict[str, str] = {}
         self._guard = threading.Lock()
         try:
-            self.api = docker.APIClient(base_url=url, timeout=CALL_S, version="auto", num_pools=_CALLS)
+            with socket.socket(socket.AF_UNIX) as probe:  # the SDK leaves its socket open when nobody listens
+                probe.connect(self._path)
+            self.api = docker.APIClient(base_url=url, timeout=CALL_S, version=VERSION, num_pools=_CALLS)
             self.info: dict[str, Any] = self.api.info()
         except _FAULTS as error:
             raise SandboxUnavailable(

@@ -15,7 +15,7 @@ from sandbox.cgroups import Cgroup, folder_of
 from sandbox.errors import SandboxLost
 
 _DEATH_S = 10.0
-_STARTUP_TASKS = 16  # threads of the daemon's launcher, which are counted until it has become the program
+_LEAST_TASKS = 18  # threads of the daemon's launcher are counted until it has become the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +61,32 @@ class Groups:
         return int(text) * 1e-9 if self._version == 1 else int(text.split()[1]) * 1e-6
 
     def bound(self, tasks: int) -> Callable[[], None]:
-        """Bound processes and threads for a launch; call what it returns once the program runs."""
-        self.cgroup.allow(max(tasks, self._members() + _STARTUP_TASKS))
-        return lambda: self.cgroup.allow(tasks)
+        """Bound processes and threads for a launch; call what it returns once the program runs.
+
+        Raises:
+            SandboxLost: the container is gone.
+        """
+        try:
+            self.cgroup.allow(max(tasks, _LEAST_TASKS))
+        except OSError as error:
+            raise SandboxLost(f"the container's control group is gone: {error}") from error
+        return (lambda: self._settle(tasks)) if tasks < _LEAST_TASKS else (lambda: None)
 
     def add_shell(self, pid: int) -> ShellGroup:
         """A group inside for a shell that has started nothing yet, and for all that it will start.
 
         Raises:
-            OSError: the container is gone.
+            SandboxLost: the container is gone.
         """
         with self._lock:
             self._shells += 1
             folder = self.folder / f"shell-{self._shells}"
-        folder.mkdir()
-        with contextlib.suppress(ProcessLookupError):
-            (folder / "cgroup.procs").write_text(str(pid))
+        try:
+            folder.mkdir()
+            with contextlib.suppress(ProcessLookupError):
+                (folder / "cgroup.procs").write_text(str(pid))
+        except OSError as error:
+            raise SandboxLost(f"the container's control group is gone: {error}") from error
         return ShellGroup(self.cgroup.memory, folder, self._version)
 
     def drop_shell(self, group: ShellGroup) -> None:
@@ -85,10 +95,9 @@ class Groups:
         assert group.pids is not None
         Cgroup(None, group.pids, self._version).remove()
 
-    def _members(self) -> int:
-        with contextlib.suppress(OSError):
-            return int((self.folder / "pids.current").read_text())
-        return 0
+    def _settle(self, tasks: int) -> None:
+        with contextlib.suppress(OSError):  # the container went meanwhile, which its program's end will show
+            self.cgroup.allow(tasks)
 
     def close(self) -> None:
         """Close the counters; the groups are the daemon's to remove."""

@@ -1,4 +1,4 @@
-"""What a container says about the process that made it."""
+"""What a container says about the process that made it, and in which version of its interface the daemon is asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 
 from sandbox import identity
 
+VERSION = "1.41"
+"""Of the daemon's interface: the first with `cgroupns` (Docker 20.10)."""
 OWNER = "agent-rl.owner"
 EXPIRES = "agent-rl.expires"
 LEASE_S = 24 * 3600.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from collections.abc import Iterator
 from typing import Any
 
-from sandbox.docker_labels import OWNER, is_dead
+from sandbox.docker_labels import OWNER, VERSION, is_dead
 
 _SOCKET = "/var/run/docker.sock"
 _CALL_S = 5
@@ -14,14 +16,14 @@ _CALL_S = 5
 
 def leftovers() -> list[str]:
     """Containers of dead owners at the engine of the environment, as `container <id>`."""
-    client = _client()
-    return [f"container {found}" for found in _dead(client)] if client is not None else []
+    with _client() as client:
+        return [f"container {found}" for found in _dead(client)] if client is not None else []
 
 
 def remove_leftovers() -> list[str]:
     """Remove what `leftovers` finds; returns what was removed."""
-    client = _client()
-    return clean(client) if client is not None else []
+    with _client() as client:
+        return clean(client) if client is not None else []
 
 
 def clean(client: Any) -> list[str]:
@@ -52,7 +54,8 @@ def _dead(client: Any) -> list[str]:
     return [one["Id"] for one in found if is_dead(one.get("Labels") or {})]
 
 
-def _client() -> Any | None:
+@contextlib.contextmanager
+def _client() -> Iterator[Any | None]:
     """The engine of the environment if one listens there; the SDK is not loaded otherwise."""
     path = os.environ.get("DOCKER_HOST", f"unix://{_SOCKET}").removeprefix("unix://")
     with socket.socket(socket.AF_UNIX) as probe:
@@ -60,10 +63,12 @@ def _client() -> Any | None:
         try:
             probe.connect(path)
         except (OSError, ValueError):
-            return None
+            yield None
+            return
     import docker
 
+    client = docker.APIClient(base_url=f"unix://{path}", timeout=_CALL_S, version=VERSION)
     try:
-        return docker.APIClient(base_url=f"unix://{path}", timeout=_CALL_S, version="auto")
-    except (docker.errors.DockerException, OSError):
-        return None
+        yield client
+    finally:
+        client.close()

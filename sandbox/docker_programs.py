@@ -73,6 +73,7 @@ class DockerPrograms:
         timeout_s: float | None,
     ) -> ExecResult:
         """Start a program, see it to its end, and kill what it left."""
+        self.container.require_alive()
         groups, started = self.container.running, time.monotonic()
         counters, cpu_s = Counters.start(groups.cgroup), groups.cpu_s()
         settle = groups.bound(tasks)
@@ -86,6 +87,8 @@ class DockerPrograms:
             raise
         finally:
             code = self.end(program)
+        if program.kill_reason is None:
+            self.container.require_alive()
         usage = counters.usage(time.monotonic() - started, max(0.0, groups.cpu_s() - cpu_s))
         return conclude(program, code, counters.reason(), usage, lambda: self.require_cwd(stack, cwd))
 

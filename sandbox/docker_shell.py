@@ -59,6 +59,7 @@ class DockerShell:
         with self._lock:
             if self._closed:
                 raise SandboxClosed("the shell was closed; open another")
+            self._programs.container.require_alive()
             if self._program is None and (refused := self._start()) is not None:
                 return refused
             token = secrets.token_hex(16)
@@ -95,6 +96,8 @@ class DockerShell:
         lost = ended or code is None
         if lost:
             end = self._end()
+            if program.kill_reason is None:
+                self._programs.container.require_alive()
         else:
             program.take()
         usage = counters.usage(time.monotonic() - started, max(0.0, groups.cpu_s() - cpu_s))
@@ -150,7 +153,8 @@ class DockerShell:
         try:
             if program is None:
                 return None
-            program.kill("killed") if program.running else None
+            if program.running:
+                program.kill("killed")
             return self._programs.end(program, group)
         finally:
             if group is not None:

@@ -1,0 +1,79 @@
+"""A Docker Engine of the tests' own, without networks, in a temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sandbox.removal import remove_tree
+
+_START_S, _STOP_S = 30.0, 30.0
+
+
+class Unavailable(RuntimeError):
+    """No engine can be started here."""
+
+
+@contextlib.contextmanager
+def running() -> Iterator[str]:
+    """The address of a new engine, which is stopped and removed at the end.
+
+    Raises:
+        Unavailable: with the reason.
+    """
+    dockerd = shutil.which("dockerd", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+    if dockerd is None:
+        raise Unavailable("dockerd is not installed (apt-get install docker.io)")
+    if os.geteuid() != 0:
+        raise Unavailable("a Docker Engine of one's own needs root")
+    folder = Path(tempfile.mkdtemp(prefix="dockerd-"))
+    try:
+        with open(folder / "log", "wb") as log, _start(dockerd, folder, log.fileno()) as daemon:
+            try:
+                address = f"unix://{folder}/sock"
+                _wait(folder / "sock", daemon, folder / "log")
+                yield address
+            finally:
+                daemon.terminate()
+                try:
+                    daemon.wait(_STOP_S)
+                except subprocess.TimeoutExpired:
+                    daemon.kill()
+    finally:
+        _unmount(folder)
+        remove_tree(str(folder))
+
+
+def _start(dockerd: str, folder: Path, log: int) -> subprocess.Popen[bytes]:
+    command = [dockerd, "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec"]
+    command += ["--pidfile", f"{folder}/pid", "-H", f"unix://{folder}/sock", "--storage-driver=overlay2"]
+    command += ["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)}
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+    )
+
+
+def _wait(path: Path, daemon: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + _START_S
+    while time.monotonic() < until and daemon.poll() is None:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(path))
+            return
+        time.sleep(0.05)
+    said = log.read_text(errors="replace").strip().splitlines()[-1:]
+    raise Unavailable(f"dockerd does not run here: {' '.join(said)[:300] or 'no message'}")
+
+
+def _unmount(folder: Path) -> None:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    points = [line.split()[4] for line in lines if line.split()[4].startswith(f"{folder}/")]
+    for point in sorted(points, key=len, reverse=True):
+        subprocess.run(["umount", "-l", point], check=False, capture_output=True)
