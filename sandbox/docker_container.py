@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ _PLACEHOLDER = "size=64k,mode=755"
 _WRITABLE = frozenset({"/proc", "/tmp", "/run", "/dev/shm", "/dev/pts", "/dev/mqueue", WORKSPACE})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_open_here: weakref.WeakSet[Container] = weakref.WeakSet()
+
 
 class Container:
     """A running container for programs of host user `uid`.
@@ -47,6 +50,7 @@ class Container:
         self._keeper: socket.socket | None = None
         self._shown = False
         self.groups: docker_groups.Groups | None = None
+        _open_here.add(self)
         image = daemon.image(spec.base)
         with daemon.call("creating a container") as api:
             host = api.create_host_config(**_confinement(spec))
@@ -124,6 +128,11 @@ class Container:
         finally:
             if self.groups is not None:
                 self.groups.close()
+
+    def abandon(self) -> None:
+        """Let go, in a forked child, of the stream that would keep the container of a dead parent alive."""
+        if self._keeper is not None:
+            self._keeper.close()
 
     def _start(self, *, accounts: bool) -> None:
         path = f"/containers/{self.id}/attach?stream=1&stdin=1"
@@ -254,3 +263,11 @@ def _description(image: str, spec: SandboxSpec, host: dict[str, Any]) -> dict[st
         "Labels": docker_labels.labels(),
         "HostConfig": host,
     }
+
+
+def _forget() -> None:
+    for container in list(_open_here):
+        container.abandon()
+
+
+os.register_at_fork(after_in_child=_forget)

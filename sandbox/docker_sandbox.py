@@ -220,6 +220,10 @@ class DockerSandbox:
     def _open(self) -> tuple[Stack, DockerPrograms]:
         if self._closed or self._stack is None or self._programs is None:
             raise SandboxClosed("the sandbox was closed; create another")
+        if self._machine.pid != os.getpid():
+            raise SandboxClosed(
+                f"this sandbox belongs to process {self._machine.pid}; create another in this one"
+            )
         return self._stack, self._programs
 
     def _quiet_stack(self) -> Stack:

@@ -15,6 +15,7 @@ from sandbox.conformance.report import Case, CheckReport
 
 _ROOT = Path(__file__).resolve().parents[2]
 _USER_ID = 65533
+_DOCKER_SOCKET = "/var/run/docker.sock"
 _CELLS = {"pass": "yes", "fail": "**no**", "unenforceable": "–"}
 _HEAD = """# What each sandbox backend holds
 
@@ -34,6 +35,9 @@ def columns() -> dict[str, list[str]]:
         # The interpreter of Debian: the one that runs this may lie in a folder that only root can enter.
         python = ["/usr/bin/python3", "-m", "sandbox.conformance", "bubblewrap"]
         found["bubblewrap (user)"] = [setpriv, *identity, *python]
+    engine = os.environ.get("DOCKER_HOST") or f"unix://{_DOCKER_SOCKET}"
+    if os.geteuid() == 0 and Path(engine.removeprefix("unix://")).is_socket():
+        found["docker (root)"] = [*here, f"docker:{engine}"]
     return found
 
 
