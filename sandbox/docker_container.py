@@ -96,9 +96,10 @@ class Container:
         Raises:
             SandboxLost: it does not.
         """
+        going = proctree.is_exiting(self._init_pid)  # its programs die before it does
         poll = select.poll()
         poll.register(self._init, select.POLLIN)
-        if poll.poll(0):
+        if poll.poll(0) or going:
             raise SandboxLost(f"container {self.id[:12]} was ended from outside")
 
     @property
@@ -143,7 +144,7 @@ class Container:
         if init <= 0:
             raise SandboxLost("docker started a container that ended at once; its image needs a cat program")
         try:
-            self._init = os.pidfd_open(init)
+            self._init_pid, self._init = init, os.pidfd_open(init)
             self._fds.append(self._init)
             self.groups = docker_groups.Groups(self.id, init, self._machine.cgroups.version)
             self._own = frozenset({init, self._idle(init)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+_PF_EXITING = 4
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
@@ -33,6 +34,12 @@ def cpu_s_beneath(pid: int) -> float:
             total += sum(int(field) for field in fields[11:15])  # utime, stime, and those of reaped children
             waiting += children(one)
     return total * _TICK_S
+
+
+def is_exiting(pid: int) -> bool:
+    """Whether a process is gone, or on its way."""
+    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return not fields or bool(int(fields[6]) & _PF_EXITING)
 
 
 def _text(path: Path) -> str:
