@@ -24,7 +24,8 @@ from sandbox.types import SandboxSpec
 
 _KEEPER = 65534
 """User of the idle program: not that of programs, so that none can end the container."""
-_OWN_TASKS = 2  # the init and the idle program
+OWN_TASKS = 2
+"""The init and the idle program."""
 _START_S = 30.0
 _PLACEHOLDER = "size=64k,mode=755"
 _WRITABLE = frozenset({"/proc", "/tmp", "/run", "/dev/shm", "/dev/pts", "/dev/mqueue", WORKSPACE})
@@ -107,11 +108,6 @@ class Container:
         """Its groups."""
         assert self.groups is not None
         return self.groups
-
-    @property
-    def own_tasks(self) -> int:
-        """Processes that are not the programs'."""
-        return _OWN_TASKS
 
     def remove(self) -> None:
         """Kill and remove it; safe to call twice."""
@@ -238,7 +234,7 @@ def _confinement(spec: SandboxSpec) -> dict[str, Any]:
         "binds": [] if spec.base else ["/usr:/usr:ro"],
         "mem_limit": limits.memory_bytes,
         "memswap_limit": limits.memory_bytes,
-        "pids_limit": limits.processes + _OWN_TASKS,
+        "pids_limit": limits.processes + OWN_TASKS,
         "oom_score_adj": 1000,
         "ulimits": [
             Ulimit(name="nofile", soft=limits.open_files, hard=limits.open_files),

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sandbox import files, flatten, posture
-from sandbox.docker_container import Container
+from sandbox.docker_container import OWN_TASKS, Container
 from sandbox.docker_daemon import Daemon
 from sandbox.docker_programs import DockerPrograms
 from sandbox.docker_shell import DockerShell
@@ -206,7 +206,7 @@ class DockerSandbox:
 
     def _tasks(self) -> int:
         """The group's bound: what the container and each shell need for themselves is not charged to programs."""
-        return self.limits.processes + 2 + len(self._shells)
+        return self.limits.processes + OWN_TASKS + len(self._shells)
 
     def _settle(self) -> Callable[[], None]:
         assert self._container is not None
