@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sandbox import ledger
+from sandbox.cgroups import remove_group
 from sandbox.ledger import DeadOwner
 from sandbox.removal import remove_tree
 from sandbox.survivors import Survivors, held_uids
@@ -98,7 +99,7 @@ def _is_its(path: str, owner: DeadOwner) -> bool:
 
 def _remove_groups(path: str) -> None:
     for folder, _, _ in os.walk(path, topdown=False):
-        os.rmdir(folder)
+        remove_group(Path(folder))
 
 
 def _mounts(tree: str) -> list[str]:

@@ -75,21 +75,23 @@ def test_a_forked_child_does_not_keep_a_dead_owner_alive() -> None:
 import os, signal, sys, sandbox
 from sandbox.machine import machine
 box = sandbox.create()
+owner, parent = machine().ledger.owner, os.getpid()
 if os.fork() == 0:
+    os.kill(parent, signal.SIGKILL)
+    print(owner, flush=True)
     import time; time.sleep(5); os._exit(0)
-print(machine().ledger.owner, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+signal.pause()
 """
     started = time.monotonic()
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert process.stdout is not None
-    owner = process.stdout.readline().decode().strip()
+    with process.stdout:
+        owner = process.stdout.readline().decode().strip()
     process.wait()
     path = next(path for path in ledger.folders() if (path / owner).exists()) / owner
     reaper.clean()
     assert not path.exists()
     assert time.monotonic() - started < 5
-    process.stdout.close()
 
 
 @pytest.mark.parametrize("field", ["boot", "pid_namespace"])
