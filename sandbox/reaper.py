@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import importlib
 import importlib.util
 import os
@@ -100,6 +101,8 @@ def _is_its(path: str, owner: DeadOwner) -> bool:
 def _remove_groups(path: str) -> None:
     for folder, _, _ in os.walk(path, topdown=False):
         remove_group(Path(folder))
+    if os.path.isdir(path):
+        raise OSError(errno.EBUSY, "processes remain in the group", path)
 
 
 def _mounts(tree: str) -> list[str]:
