@@ -266,7 +266,7 @@ def _ready(fd: int, timeout_s: float) -> bool:
 def _is_inner_init(pid: int) -> bool:
     """Whether a pid is still what bubblewrap meant by it: the first process of a pid namespace below this one."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        text = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
     except OSError:
         return False
     numbers = next((line.split()[1:] for line in text.splitlines() if line.startswith("NSpid:")), [])

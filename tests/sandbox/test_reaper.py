@@ -198,3 +198,22 @@ os.kill(os.getpid(), signal.SIGKILL)
             assert os.path.exists(f"/proc/{stranger}")
         finally:
             os.kill(stranger, 9)
+
+
+def test_programs_with_names_that_are_no_text_hinder_neither_kill_nor_reaper() -> None:
+    name = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'\\xff\\xfe(\\n) S', 0, 0, 0); "
+    with sandbox.create(SandboxSpec(limits=SMALL)) as box:
+        python = ["/usr/bin/python3", "-I", "-S", "-c"]
+        result = box.exec([*python, name + "time.sleep(60)"], timeout_s=1.0)
+        assert result.reason == "timeout"
+        with contextlib.closing(box.shell()) as shell:
+            shell.run("x=1")
+            code = name + "print('named', flush=True); time.sleep(60)"
+            stranger = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+            assert stranger.stdout is not None
+            with stranger.stdout:
+                stranger.stdout.readline()
+            test_survivors_are_killed_by_evidence_and_nobody_else()
+            assert stranger.poll() is None
+            stranger.kill()
+            stranger.wait()
