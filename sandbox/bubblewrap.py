@@ -87,7 +87,7 @@ class BubblewrapSandbox:
         """
         with self._busy:
             stack = self._open_stack()
-            if stack.cannot_mount():  # filled by a program: it must not be able to stop all that follow
+            if stack.is_cramped():  # filled by a program: it must not be able to stop all that follow
                 self._flatten(stack)
             workspace = stack.mount_arguments()
             return self._programs.run(argv, workspace, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)

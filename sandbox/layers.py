@@ -178,10 +178,13 @@ class Stack:
         left = self.upper.left()
         return left is not None and (left.size_bytes == 0 or left.inodes == 0)
 
-    def cannot_mount(self) -> bool:
-        """Whether an overlay's own needs no longer fit beside the files; a single layer needs nothing."""
+    def is_cramped(self) -> bool:
+        """Whether it should be flattened before a program starts.
+
+        What a program deletes of a frozen layer frees nothing, and the overlay itself needs some room.
+        """
         left = self.upper.left() if self.frozen else None
-        return left is not None and left.inodes < _MOUNT_INODES
+        return left is not None and (left.inodes < _MOUNT_INODES or left.size_bytes == 0)
 
     def is_deep(self) -> bool:
         """Whether it should be flattened before more is stacked on it.
@@ -207,9 +210,9 @@ class Stack:
 
     def _new_upper(self) -> Layer:
         taken = self._taken(*self.frozen)
-        return Layer(
-            self._machine, self._uid, self._size_bytes - taken.size_bytes, self._inodes - taken.inodes
-        )
+        # Files are bounded more loosely than bytes: deleting what is frozen takes one each.
+        inodes = self._inodes if taken.inodes <= self._inodes else 0
+        return Layer(self._machine, self._uid, self._size_bytes - taken.size_bytes, inodes)
 
     @staticmethod
     def _taken(*layers: Layer) -> Room:

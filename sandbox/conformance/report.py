@@ -1,4 +1,4 @@
-"""What a check found: one case a rule, in JSON and as a table."""
+"""What a check of a sandbox or an environment found: one case a rule, in JSON and as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Unenforceable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One rule tried on one environment; `reason` is empty when it passed."""
+    """One rule tried on one target; `reason` is empty when it passed."""
 
     name: str
     status: Status
@@ -32,7 +32,7 @@ class CheckReport:
     target: str
     cases: tuple[Case, ...]
     essential: frozenset[str] = frozenset()
-    """Rules that must have passed: an environment that could not be tried at all has not passed."""
+    """Rules that must have passed: a target that could not be tried at all has not passed."""
 
     @property
     def passed(self) -> bool:
