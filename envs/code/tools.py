@@ -6,8 +6,6 @@ the only state of the world and a copy of the files is a snapshot of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from envs.code.grading import PYTHON, SPEC_ENV
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxLost, SandboxPathError

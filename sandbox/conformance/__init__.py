@@ -36,8 +36,10 @@ __all__ = ["CASES", "CaseFunction", "Subject", "allowed", "run", "try_case"]
 
 CaseFunction = Callable[[Subject], None]
 
-_MODULES = (programs, streams, workspace, lifecycle, shells, snapshots, faults, resources, lifetimes)
-_MODULES += (confinement, channel, posture)
+_MODULES = (
+    *(programs, streams, workspace, lifecycle, shells, snapshots),  # behaviours
+    *(faults, resources, lifetimes, confinement, channel, posture),  # abuse
+)
 _ESSENTIAL = frozenset({"programs-streams-and-exit-code"})
 
 
@@ -94,15 +96,15 @@ def run(
     return CheckReport(target=target, cases=tuple(found), essential=_ESSENTIAL & set(names))
 
 
-def try_case(name: str, case: CaseFunction, subject: Subject, listed: Collection[str]) -> Case:
-    """One case; `listed` names those that may be unenforceable."""
+def try_case(name: str, case: CaseFunction, subject: Subject, listed: Mapping[str, str]) -> Case:
+    """One case; `listed` are those that may be unenforceable, with the reviewed reason."""
     try:
         case(subject)
         if name.startswith("abuse-"):
             _next_task_is_clean(subject)
     except Unenforceable as error:
         if name in listed:
-            return Case(name=name, status="unenforceable", reason=str(error))
+            return Case(name=name, status="unenforceable", reason=listed[name])
         return Case(name=name, status="fail", reason=f"unenforceable, but not on the reviewed list: {error}")
     except Exception as error:  # noqa: BLE001 - a backend runs inside; whatever it raises is a finding
         shown = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"

@@ -118,9 +118,10 @@ def use_after_close_is_refused(subject: Subject) -> None:
 def context_manager_closes(subject: Subject) -> None:
     """Also when the block raises."""
     box = subject.create()
-    with refused(KeyError, "a block that raises"), box as same:
+    with box as same:
         equal(same is box, True, "__enter__ returns the sandbox")
-        raise KeyError("x")
+    with refused(KeyError, "a block that raises"), subject.create() as box:
+        _raise(KeyError("x"))
     with refused(SandboxClosed, "exec after the block"):
         box.exec(["true"])
 
@@ -141,3 +142,7 @@ def only_the_workspace_lasts(subject: Subject) -> None:
     with subject.box() as box:
         succeeds(bash(box, "echo x > kept; echo x > /tmp/gone; echo x > /dev/shm/gone"), "writing")
         equal(bash(box, "ls -A . /tmp /dev/shm").stdout.text, ".:\nkept\n\n/dev/shm:\n\n/tmp:\n", "files")
+
+
+def _raise(error: BaseException) -> None:
+    raise error

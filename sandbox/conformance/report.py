@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 Status = Literal["pass", "fail", "unenforceable"]
 
@@ -44,6 +45,19 @@ class CheckReport:
         """`{"target", "passed", "cases": [{"name", "status", "reason"}]}`."""
         cases = [{"name": c.name, "status": c.status, "reason": c.reason} for c in self.cases]
         return {"target": self.target, "passed": self.passed, "cases": cases}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `to_json` gave.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        try:
+            cases = tuple(Case(name=c["name"], status=c["status"], reason=c["reason"]) for c in data["cases"])
+            return cls(target=data["target"], cases=cases)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is no report: {error!r}") from error
 
     def text(self) -> str:
         """A plain table with one line a case and a last line that counts them; a repeated reason is said once."""
