@@ -167,7 +167,7 @@ def _read(roots: list[int], path: str) -> bytes | None:
 
 
 def _make(root: Path, path: Path, kind: str, data: bytes) -> None:
-    if path.parent.resolve() != path.parent:  # it would lead out of this layer
+    if path.parent.resolve() != path.parent or path.is_symlink():  # it would lead out of this layer
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "file":
@@ -200,7 +200,8 @@ PROPERTIES: list[Callable[[], None]] = [status_lines, notices, outputs, conclusi
 
 @pytest.mark.parametrize("check", PROPERTIES, ids=lambda check: check.__name__)
 def test_in_short(check: Callable[[], None]) -> None:
-    settings(max_examples=150, deadline=None, database=_CORPUS)(check)()
+    examples = 20 if check is layers else 150
+    settings(max_examples=examples, deadline=None, database=_CORPUS)(check)()
 
 
 @pytest.mark.slow
