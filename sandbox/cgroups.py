@@ -141,7 +141,7 @@ class Cgroup:
             os.close(self._open.popitem()[1])
         for folder in dict.fromkeys((self.memory, self.pids)):
             if folder:
-                _remove(folder)
+                remove_group(folder)
 
 
 class Cgroups:
@@ -182,7 +182,7 @@ class Cgroups:
     def close(self) -> None:
         """Remove this process's own group."""
         for folder in dict.fromkeys(self._parents.values()):
-            _remove(folder)
+            remove_group(folder)
 
     def _parent(self, controller: str) -> Path:
         own = _own_folder(controller if self.version == 1 else "")
@@ -235,7 +235,8 @@ def _delegate(folder: Path, controller: str) -> None:
         control.write_text(f"+{controller}")
 
 
-def _remove(folder: Path) -> None:
+def remove_group(folder: Path) -> None:
+    """Remove an empty group; one whose last processes are just ending is waited for, up to 2 s."""
     for _ in range(200):
         try:
             folder.rmdir()

@@ -94,6 +94,7 @@ def arguments(
     cwd: str,
     env: Mapping[str, str],
     status_fd: int,
+    set_up_fd: int,
     seccomp_fd: int,
 ) -> bytes:
     """The argument list, NUL-separated.
@@ -105,6 +106,7 @@ def arguments(
         cwd: Folder relative to the workspace.
         env: Added to the standard environment.
         status_fd: Where bubblewrap reports.
+        set_up_fd: What bubblewrap closes when the program starts.
         seccomp_fd: Where it reads the filter; -1 for none.
 
     Raises:
@@ -126,6 +128,7 @@ def arguments(
     words += ["--tmpfs", "/dev/shm", "--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs", "/tmp"]
     words += [*workspace, "--chdir", f"{WORKSPACE}/{cwd}".rstrip("/"), "--cap-drop", "ALL"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--json-status-fd", str(status_fd)]
+    words += ["--info-fd", str(set_up_fd)]
     if seccomp_fd >= 0:
         words += ["--seccomp", str(seccomp_fd)]
     return b"".join(os.fsencode(word) + b"\0" for word in words)

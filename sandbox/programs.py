@@ -43,7 +43,7 @@ class Programs:
         with_stdin: bool = False,
         extra: Sequence[int] = (),
     ) -> Process:
-        """Launch a program and return at once; the caller supervises it and calls `end`.
+        """Launch a program and return when it runs; the caller supervises it and calls `end`.
 
         `workspace` are the arguments that mount it; `extra` are descriptors that the program inherits.
 
@@ -71,7 +71,9 @@ class Programs:
             process = spawn(
                 lambda list_fd: [*before, "./bwrap", "--args", str(list_fd), "--", *words],
                 folder=machine.bin,
-                arguments=lambda status_fd, seccomp_fd: arguments(status_fd=status_fd, seccomp_fd=seccomp_fd),
+                arguments=lambda status, set_up, seccomp: arguments(
+                    status_fd=status, set_up_fd=set_up, seccomp_fd=seccomp
+                ),
                 seccomp=machine.seccomp,
                 with_stdin=with_stdin,
                 extra=extra,
@@ -80,9 +82,18 @@ class Programs:
                 self._running.add(process)
             return process
 
-        process = self._launch(go)
-        if self._stopped:
-            process.kill("killed")
+        # Namespaces and mounts are made under locks of the whole kernel: hundreds at once hinder one another, and
+        # programs would use up their time before they run.
+        with machine.launches:
+            process = self._launch(go)
+            if self._stopped:
+                process.kill("killed")
+            try:
+                process.wait_set_up()
+            except BaseException:  # an interrupt
+                process.kill("killed")
+                self.end(process)
+                raise
         return process
 
     def run(
