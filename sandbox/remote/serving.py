@@ -66,11 +66,14 @@ def listen(settings: Settings) -> socket.socket:
         SandboxUnavailable: the port is taken, or the address is not of this machine.
     """
     try:
-        return socket.create_server(
+        listening = socket.create_server(
             (settings.host, settings.port),
             family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
             backlog=1024,
         )
+        # Inherited by what is accepted; asyncio would not set it, and each answer would wait 40 ms for an ACK.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except (OSError, OverflowError) as error:
         where = f"{settings.host}:{settings.port}"
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
