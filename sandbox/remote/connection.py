@@ -31,6 +31,7 @@ _HEAD_SLACK = wire.MAX_HEAD_BYTES + 4
 _READ_SLACK_S = 30.0
 _LAST_WORDS_S = 2.0
 _RENEW_S = 2.0
+_TURN_S = 0.01
 _Kind = TypeVar("_Kind", bound=wire.Head)
 
 
@@ -103,7 +104,12 @@ class Connection:
         """
         number, uncertain, started, waited = next(lease.numbers), False, False, 0.0
         silence = Silence(self._retry_s, self.address)
+        # The longest program, after the longest wait; a server that is sound has answered by then.
+        patience_s = self._busy_s + lease.head.max_timeout_s + self._retry_s
+        give_up = time.monotonic() + patience_s
         while True:
+            if time.monotonic() > give_up:
+                raise SandboxLost(f"the server {self.address} has no result after {patience_s:.0f} s")
             headers = {wire.LEASE_HEADER: lease.head.lease, wire.REQUEST_HEADER: str(number)}
             try:
                 if started:
@@ -117,6 +123,7 @@ class Connection:
             silence.end()
             if reply.status == _STILL_RUNNING:
                 started = True
+                time.sleep(_TURN_S)
             elif reply.status == 429 and waited < self._busy_s:
                 pause = reply.retry_after_s * random.uniform(0.5, 1.0)
                 time.sleep(pause)

@@ -143,7 +143,7 @@ def test_a_hostile_server_raises_errors_of_ours(liar: Liar, lie: bytes, call: st
         lease="0" * 32,
         lease_s=1e3,
         max_body_bytes=1000,
-        max_timeout_s=1.0,
+        max_timeout_s=0.1,
         backend="b",
         enforced=[],
         missing={},
