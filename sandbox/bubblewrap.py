@@ -7,6 +7,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -54,6 +55,7 @@ class BubblewrapSandbox:
                 self._cgroup = self._programs.cgroup = machine.cgroups.make(f"{next(_names):x}")
                 self._bound(0)
             self._stack = Stack(machine, self._family.uid, spec.limits.workspace_bytes, layers)
+            self._programs.evidence = replace(self._programs.evidence, disk_full=self._disk_full)
             self._settle()
         except BaseException:
             self.close()
@@ -84,7 +86,10 @@ class BubblewrapSandbox:
             ValueError: `argv` is empty or too long, `cwd` is no folder of the workspace, or `env` is malformed.
         """
         with self._busy:
-            workspace = self._open_stack().mount_arguments()
+            stack = self._open_stack()
+            if stack.is_cramped():  # filled by a program: it must not be able to stop all that follow
+                self._flatten(stack)
+            workspace = stack.mount_arguments()
             return self._programs.run(argv, workspace, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
 
     def shell(self) -> BubblewrapShell:
@@ -202,6 +207,9 @@ class BubblewrapSandbox:
         if self._cgroup is not None:
             processes = self.limits.processes + 2 * (1 + shells)
             self._cgroup.set_limits(memory_bytes=self.limits.memory_bytes, processes=processes)
+
+    def _disk_full(self) -> bool:
+        return self._stack is not None and self._stack.is_full()
 
     def _forget_shell(self, shell: BubblewrapShell) -> None:
         with self._lock:

@@ -56,6 +56,17 @@ class Cgroup:
         """How often a fork was refused in this group."""
         return _field(self.pids / "pids.events", "max") if self.pids else 0
 
+    def memory_refusals(self) -> int:
+        """How often the group met its memory limit."""
+        if not self.memory:
+            return 0
+        if self.version == 2:
+            return _field(self.memory / "memory.events", "max")
+        try:
+            return int((self.memory / "memory.failcnt").read_text())
+        except (OSError, ValueError):
+            return 0
+
     def reset_peak(self) -> None:
         """Start a new measurement of the memory peak, where the kernel allows it."""
         if self.memory:

@@ -11,15 +11,23 @@ import itertools
 import os
 import subprocess
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox.errors import SandboxPathError
 
 if TYPE_CHECKING:
     from sandbox.machine import Machine
 
-_FLOOR_BYTES = 64 * 1024
+_FLOOR_BYTES, _FLOOR_INODES = 16 * 1024, 64
+_MOUNT_INODES = 16  # what mounting an overlay takes of its writable layer, with some to spare
 _numbers = itertools.count(1)
+
+
+class Room(NamedTuple):
+    """Of a layer: bytes by whole pages, and files."""
+
+    size_bytes: int
+    inodes: int
 
 
 class Layer:
@@ -28,12 +36,12 @@ class Layer:
     `files` is the tree; `work` is the scratch folder that overlayfs wants beside a writable layer.
     """
 
-    def __init__(self, machine: Machine, uid: int | None, size_bytes: int) -> None:
+    def __init__(self, machine: Machine, uid: int | None, size_bytes: int, inodes: int) -> None:
         self._machine, self._users, self._lock = machine, 1, threading.Lock()
         self._name = f"{next(_numbers):x}"
         self._path = os.path.join(machine.base, self._name)
         self.files, self.work = os.path.join(self._path, "u"), os.path.join(self._path, "w")
-        self.size_bytes = max(size_bytes, _FLOOR_BYTES)
+        self.size_bytes, self.inodes = max(size_bytes, _FLOOR_BYTES), max(inodes, _FLOOR_INODES)
         machine.launcher.call(lambda: self._make(uid))
 
     def open(self) -> int:
@@ -50,16 +58,26 @@ class Layer:
                 "the workspace cannot be read: a program took its permissions away"
             ) from error
 
-    def used_bytes(self) -> int:
-        """Bytes taken, by whole pages; 0 where layers are not bounded."""
+    def used(self) -> Room:
+        """What is taken; nothing where layers are not bounded."""
+        stat = self._statvfs()
+        if stat is None:
+            return Room(0, 0)
+        return Room((stat.f_blocks - stat.f_bfree) * stat.f_frsize, stat.f_files - stat.f_ffree)
+
+    def left(self) -> Room | None:
+        """What is free; None where layers are not bounded."""
+        stat = self._statvfs()
+        return None if stat is None else Room(stat.f_bfree * stat.f_frsize, stat.f_ffree)
+
+    def _statvfs(self) -> os.statvfs_result | None:
         if not self._machine.bounded_layers:
-            return 0
+            return None
         fd = self.open()
         try:
-            stat = os.fstatvfs(fd)
+            return os.fstatvfs(fd)
         finally:
             os.close(fd)
-        return (stat.f_blocks - stat.f_bfree) * stat.f_frsize
 
     def is_empty(self) -> bool:
         """Whether nothing was written since it was made."""
@@ -89,7 +107,7 @@ class Layer:
         os.chmod(self._path, 0o711)
         if self._machine.bounded_layers:
             self._machine.launcher.mount_tmpfs(
-                self._path, size_bytes=self.size_bytes, inodes=1024 + self.size_bytes // 4096, mode=0o711
+                self._path, size_bytes=self.size_bytes, inodes=self.inodes, mode=0o711
             )
         for path in (self.files, self.work):
             os.mkdir(path, 0o755)
@@ -119,6 +137,7 @@ class Stack:
         self, machine: Machine, uid: int | None, size_bytes: int, frozen: tuple[Layer, ...] = ()
     ) -> None:
         self._machine, self._uid, self._size_bytes = machine, uid, size_bytes
+        self._inodes = 1024 + size_bytes // 4096
         self.frozen = tuple(layer.acquire() for layer in frozen)
         self.upper = self._new_upper()
 
@@ -149,8 +168,23 @@ class Stack:
             layer.release()
 
     def blank(self) -> Layer:
-        """An empty layer of the full size, for `replace`."""
-        return Layer(self._machine, self._uid, self._size_bytes)
+        """An empty layer for `replace`, of the full size or of what all layers hold, where that is more."""
+        taken = self._taken(self.upper, *self.frozen)
+        size_bytes = max(self._size_bytes, taken.size_bytes + _FLOOR_BYTES)
+        return Layer(self._machine, self._uid, size_bytes, max(self._inodes, taken.inodes + _FLOOR_INODES))
+
+    def is_full(self) -> bool:
+        """Whether not a byte or not a file more can be written."""
+        left = self.upper.left()
+        return left is not None and (left.size_bytes == 0 or left.inodes == 0)
+
+    def is_cramped(self) -> bool:
+        """Whether it should be flattened before a program starts.
+
+        What a program deletes of a frozen layer frees nothing, and the overlay itself needs some room.
+        """
+        left = self.upper.left() if self.frozen else None
+        return left is not None and (left.inodes < _MOUNT_INODES or left.size_bytes == 0)
 
     def is_deep(self) -> bool:
         """Whether it should be flattened before more is stacked on it.
@@ -159,7 +193,7 @@ class Stack:
         """
         if len(self.frozen) > (self._machine.max_layers if self._machine.overlay else 0):
             return True
-        return sum(layer.used_bytes() for layer in self.frozen) > self._size_bytes // 2
+        return self._taken(*self.frozen).size_bytes > self._size_bytes // 2
 
     def mount_arguments(self) -> list[str]:
         """The bubblewrap arguments that show it as `/workspace`."""
@@ -175,5 +209,12 @@ class Stack:
         self.frozen = ()
 
     def _new_upper(self) -> Layer:
-        taken = sum(layer.used_bytes() for layer in self.frozen)
-        return Layer(self._machine, self._uid, self._size_bytes - taken)
+        taken = self._taken(*self.frozen)
+        # Files are bounded more loosely than bytes: deleting what is frozen takes one each.
+        inodes = self._inodes if taken.inodes <= self._inodes else 0
+        return Layer(self._machine, self._uid, self._size_bytes - taken.size_bytes, inodes)
+
+    @staticmethod
+    def _taken(*layers: Layer) -> Room:
+        used = [layer.used() for layer in layers]
+        return Room(sum(room.size_bytes for room in used), sum(room.inodes for room in used))

@@ -15,8 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from sandbox.conclude import Counters, conclude, exit_code
+from sandbox.conclude import Counters, exit_code
 from sandbox.errors import SandboxClosed
+from sandbox.launch import encodable
 from sandbox.process import Process
 from sandbox.programs import Programs
 from sandbox.pump import Pump
@@ -25,6 +26,15 @@ from sandbox.types import ExecResult
 _BASH = "/bin/bash --norc --noprofile"
 _NOTICE = 3
 """The notice pipe in the shell. Bash keeps descriptors of its own from 10 upwards and would trip over ours there."""
+
+
+def parse_notice(noticed: bytes | bytearray, token: str) -> int | None:
+    """The exit code that a token stands before; None while it has not come.
+
+    A program can read the token off its shell's input, and so forge its own exit code; it gains nothing by it.
+    """
+    match = re.search(rb"^%b (\d{1,3})\n" % token.encode(), noticed, re.MULTILINE)
+    return None if match is None else int(match[1])
 
 
 class BubblewrapShell:
@@ -52,10 +62,10 @@ class BubblewrapShell:
         Raises:
             SandboxClosed: the shell or its sandbox was closed.
             SandboxLost: the shell cannot be started again.
-            ValueError: the command contains a NUL byte.
+            ValueError: the command contains a NUL byte or what UTF-8 cannot encode.
         """
-        if "\0" in command:
-            raise ValueError("a command cannot contain a NUL byte; write it without")
+        if "\0" in command or not encodable(command):
+            raise ValueError("a command cannot contain a NUL byte or a lone surrogate; write it without")
         with self._lock:
             if self._closed:
                 raise SandboxClosed("the shell was closed; open another")
@@ -85,22 +95,22 @@ class BubblewrapShell:
         limits, started = self._programs.limits, time.monotonic()
         counters = Counters.start(self._programs.cgroup)
         pump = Pump(process, limits, script, self._notice)
-        pattern = re.compile(rb"^%b (\d+)\n" % token.encode(), re.MULTILINE)
         ended = pump.run(
             limits.timeout_s if timeout_s is None else timeout_s,
-            lambda: pattern.search(pump.noticed) is not None,
+            lambda: parse_notice(pump.noticed, token) is not None,
         )
-        match = pattern.search(pump.noticed)
-        if ended or match is None:
+        shown = parse_notice(pump.noticed, token)
+        if ended or shown is None:
             self._process = None
             end = self._programs.end(process, pump)
-            return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, ".")
+            return self._programs.conclude(end, process, pump, counters, started)
         pump.drain()
+        code, reason = exit_code(shown), counters.reason()
         return ExecResult(
-            exit_code=exit_code(int(match[1])),
+            exit_code=code,
             stdout=pump.stdout.output(),
             stderr=pump.stderr.output(),
-            reason=counters.reason(),
+            reason=self._programs.evidence.failed(code) if reason == "ok" else reason,
             usage=counters.usage(time.monotonic() - started, 0.0),
         )
 
