@@ -17,6 +17,7 @@ from sandbox.types import CapabilityReport, ExecResult, Limits, SandboxSpec
 
 BACKEND = "remote"
 _MAX_COUNT = 2**53
+_MAX_WORDS = 40_000  # what one head has room for; the server's backend may allow fewer
 
 
 def create(where: str, spec: SandboxSpec) -> RemoteSandbox:
@@ -100,12 +101,10 @@ class RemoteSandbox:
             SandboxLost: the server is gone, was restarted, or ended the sandbox.
             ValueError: see the server's backend; also a deadline or standard input above the server's maximum.
         """
-        words = [argv] if isinstance(argv, str) else list(argv)
-        if isinstance(argv, str):
-            raise ValueError(f"argv must be a list of strings, not {argv!r}")
+        words = encoded(argv)
         variables = dict(env or {})
         fields = {"argv": len(words), "env": len(variables), "timeout_s": timeout_s}
-        parts = [*map(os.fsencode, words), *wire.pairs(variables), os.fsencode(cwd), bytes(stdin)]
+        parts = [*words, *wire.pairs(variables), os.fsencode(cwd), bytes(stdin)]
         pieces = wire.encode(wire.ExecHead, fields, parts)
         check_size(self._open(), pieces, "argv, env and stdin", ValueError)
         return run(self._connection, self._lease, self._path("exec"), pieces, self.limits)
@@ -196,6 +195,27 @@ class RemoteSandbox:
     def _done(self, verb: str, pieces: list[bytes]) -> None:
         body, _ = self._connection.numbered(self._open(), self._path(verb), pieces)
         understood(wire.DoneHead, body)
+
+
+def encoded(argv: Sequence[str]) -> list[bytes]:
+    """Arguments as parts.
+
+    Raises:
+        ValueError: they are not a list, too many, or text that no program could be given.
+    """
+    if isinstance(argv, str):
+        raise ValueError(f"argv must be a list of strings, not {argv!r:.200}")
+    words = list(argv)
+    if len(words) > _MAX_WORDS:
+        raise ValueError(
+            f"argv is too long: {len(words)} words, at most {_MAX_WORDS}; pass large data by stdin or a file"
+        )
+    try:
+        return [os.fsencode(word) for word in words]
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"argv contains a lone surrogate, which UTF-8 cannot encode: {argv!r:.200}"
+        ) from None
 
 
 def path_bytes(path: str) -> bytes:

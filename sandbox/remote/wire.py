@@ -25,7 +25,7 @@ LEASE_HEADER = "agent-rl-lease"
 REQUEST_HEADER = "agent-rl-request"
 MEDIA_TYPE = "application/x-agent-rl"
 MAX_HEAD_BYTES = 1 * MIB
-MAX_PARTS = 20_000
+MAX_PARTS = 50_000
 CHUNK_BYTES = 256 * KIB
 MAX_POLL_S = 30.0
 """A server answers a numbered request by then, if only by `still running`."""

@@ -199,7 +199,7 @@ HOSTILE = settings(
                     b'{"parts":[0,0],"argv":0,"env":0,"timeout_s":1e999}',
                     b'{"parts":[0],"max_bytes":-5}',
                     b'{"parts":[9007199254740993]}',
-                    b'{"parts":[' + b"0," * 30_000 + b"0]}",
+                    b'{"parts":[' + b"0," * 60_000 + b"0]}",
                     b'{"parts":[],"snapshot":"\\ud800"}',
                     b"[" * 100_000,
                     b'{"parts":[0,0]}',
