@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -88,7 +87,7 @@ def test_a_long_program_is_waited_for_in_turns() -> None:
 
 
 @contextlib.contextmanager
-def process(port: int = 0, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process(port: int = 0, drain_s: int = 5) -> Iterator[tuple[subprocess.Popen[str], str]]:
     command = [
         sys.executable,
         "-m",
@@ -98,9 +97,9 @@ def process(port: int = 0, **environment: str) -> Iterator[tuple[subprocess.Pope
         "--port",
         str(port),
         "--drain-s",
-        "5",
+        str(drain_s),
     ]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
         line = server.stdout.readline()
@@ -178,7 +177,7 @@ def test_sigterm_lets_programs_finish_and_leaves_nothing() -> None:
 
 
 def test_what_the_server_kills_is_no_result() -> None:
-    with process() as (server, address):
+    with process(drain_s=1) as (server, address):
         box = sandbox.create(SandboxSpec(limits=SMALL), f"remote:{address}")
         timer = threading.Timer(0.5, server.send_signal, (signal.SIGTERM,))
         timer.start()
