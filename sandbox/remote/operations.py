@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import sandbox
 from sandbox import Sandbox, SandboxSnapshot, SandboxSpec, Shell
@@ -15,6 +16,7 @@ from sandbox.remote.once import Answer
 from sandbox.remote.refusals import Refused
 from sandbox.remote.service import Service, adopt
 
+_Head = TypeVar("_Head", bound=wire.Head)
 Operation = Callable[[Service, Lease, str, bytearray], Awaitable[Answer]]
 """Service, lease, id of the sandbox or shell that the path names, body."""
 
@@ -49,7 +51,7 @@ async def create(service: Service, lease: Lease, _: str, body: bytearray) -> Ans
 
 async def fork(service: Service, lease: Lease, id: str, body: bytearray) -> Answer:
     """A sandbox with the same files."""
-    wire.decode(wire.Head, body)
+    _no_parts(wire.decode(wire.Head, body))
     held = sandbox_of(lease, id)
     return await _adopted(service, lease, held.bytes, held.sandbox.fork)
 
@@ -71,7 +73,7 @@ async def _adopted(service: Service, lease: Lease, size: int, make: Callable[[],
 
 async def snapshot(service: Service, lease: Lease, id: str, body: bytearray) -> Answer:
     """Freeze the files."""
-    wire.decode(wire.Head, body)
+    _no_parts(wire.decode(wire.Head, body))
     held = sandbox_of(lease, id)
     quota, client, new = service.leases.quota, lease.client, new_id()
     quota.take(client, "snapshot", held.bytes)
@@ -91,7 +93,7 @@ async def snapshot(service: Service, lease: Lease, id: str, body: bytearray) -> 
 
 async def restore(service: Service, lease: Lease, id: str, body: bytearray) -> Answer:
     """Put the files back."""
-    head, _ = wire.decode(wire.RestoreHead, body)
+    head = _no_parts(wire.decode(wire.RestoreHead, body))
     held, wanted = sandbox_of(lease, id), lease.snapshots.get(head.snapshot)
     if wanted is None:
         raise Refused("error", "the snapshot was released, or is of another client; take another")
@@ -101,7 +103,7 @@ async def restore(service: Service, lease: Lease, id: str, body: bytearray) -> A
 
 async def shell(service: Service, lease: Lease, id: str, body: bytearray) -> Answer:
     """Open a shell."""
-    wire.decode(wire.Head, body)
+    _no_parts(wire.decode(wire.Head, body))
     held, quota, new = sandbox_of(lease, id), service.leases.quota, new_id()
     quota.take(lease.client, "shell")
     opened: Shell | None = None
@@ -186,10 +188,16 @@ async def read(service: Service, lease: Lease, id: str, body: bytearray) -> Answ
 
 async def posture(service: Service, lease: Lease, id: str, body: bytearray) -> Answer:
     """What is enforced on a program started now."""
-    wire.decode(wire.Head, body)
+    _no_parts(wire.decode(wire.Head, body))
     held = sandbox_of(lease, id)
     measured, _ = await service.run_program(lease.client, held.sandbox.posture)
     return Answer(200, wire.encode(wire.PostureHead, {"posture": dict(measured)}))
+
+
+def _no_parts(frame: tuple[_Head, list[bytes]]) -> _Head:
+    head, parts = frame
+    wire.take(parts)
+    return head
 
 
 def sandbox_of(lease: Lease, id: str) -> HeldSandbox:
