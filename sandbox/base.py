@@ -24,6 +24,11 @@ class Shell(Protocol):
 class SandboxSnapshot(Protocol):
     """The files of a sandbox at one moment; immutable."""
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory or disk that it holds, its share only of what others hold too; 0 once released."""
+        ...
+
     def release(self) -> None:
         """Give back its disk; safe to call twice."""
         ...

@@ -17,6 +17,8 @@ from sandbox.errors import SandboxBusy, SandboxClosed, SandboxError, SandboxLost
 from sandbox.family import Family, Snapshot
 from sandbox.layers import Layer, Stack
 from sandbox.machine import Machine
+from sandbox.network import Attempt, Policy
+from sandbox.network.gate import Gate
 from sandbox.programs import Programs
 from sandbox.shell import BubblewrapShell
 from sandbox.types import CapabilityReport, ExecResult, SandboxSpec
@@ -29,7 +31,7 @@ class BubblewrapSandbox:
     """See `sandbox.base.Sandbox`; made by `sandbox.create` and by `fork`.
 
     Nothing runs between calls, unless a shell is open: what persists is the workspace. `/tmp` is new for every
-    program. Opening a shell puts all files into one layer, which costs a copy after snapshots.
+    program. Where this process cannot mount, opening a shell after a snapshot copies all files into one layer.
     """
 
     def __init__(
@@ -54,12 +56,20 @@ class BubblewrapSandbox:
             if machine.cgroups.usable:
                 self._cgroup = self._programs.cgroup = machine.cgroups.make(f"{next(_names):x}")
                 self._bound(0)
+            if spec.allow:
+                self._programs.gate = Gate(machine.launcher, machine.base, Policy.parse(spec.allow))
             self._stack = Stack(machine, self._family.uid, spec.limits.workspace_bytes, layers)
             self._programs.evidence = replace(self._programs.evidence, disk_full=self._disk_full)
             self._settle()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Connections that programs asked the proxy for, newest last; empty without an allow-list."""
+        gate = self._programs.gate
+        return gate.attempts if gate is not None else []
 
     @property
     def capabilities(self) -> CapabilityReport:
@@ -87,17 +97,21 @@ class BubblewrapSandbox:
         """
         with self._busy:
             stack = self._open_stack()
-            if stack.is_cramped():  # filled by a program: it must not be able to stop all that follow
-                self._flatten(stack)
+            if not self._shells and stack.is_cramped():  # filled by a program: those that follow must start
+                self._flatten(stack, len(stack.frozen))
             workspace = stack.mount_arguments()
+            if self._cgroup is not None:
+                self._cgroup.allow(self._processes(len(self._shells)))
             return self._programs.run(argv, workspace, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
 
     def shell(self) -> BubblewrapShell:
         """Open a stateful bash; several may be open."""
         with self._busy:
             stack = self._open_stack()
-            if stack.frozen:  # a mounted overlay would not see what the host writes meanwhile
-                self._flatten(stack)
+            if (
+                not stack.mount()
+            ):  # an overlay within the sandbox would not see what the host writes meanwhile
+                self._flatten(stack, len(stack.frozen))
             self._bound(len(self._shells) + 1)
             shell = BubblewrapShell(self._programs, stack.mount_arguments, self._forget_shell)
             self._shells.append(shell)
@@ -176,6 +190,8 @@ class BubblewrapSandbox:
                     last.callback(self._cgroup.remove)
                 if self._stack is not None:
                     last.callback(self._stack.close)
+                if self._programs.gate is not None:
+                    last.callback(self._programs.gate.close)
                 last.callback(self._programs.close)
                 for shell in list(self._shells):
                     last.callback(shell.close)
@@ -203,10 +219,13 @@ class BubblewrapSandbox:
         self.close()
 
     def _bound(self, shells: int) -> None:
-        """Set the group's limits; bubblewrap's two processes of each launch are not charged to the program."""
         if self._cgroup is not None:
-            processes = self.limits.processes + 2 * (1 + shells)
-            self._cgroup.set_limits(memory_bytes=self.limits.memory_bytes, processes=processes)
+            self._cgroup.set_limits(memory_bytes=self.limits.memory_bytes, processes=self._processes(shells))
+
+    def _processes(self, shells: int) -> int:
+        """The group's bound: what each launch needs for itself is not charged to the program."""
+        own = 2 if self._programs.gate is None else 3
+        return self.limits.processes + own * (1 + shells)
 
     def _disk_full(self) -> bool:
         return self._stack is not None and self._stack.is_full()
@@ -229,28 +248,31 @@ class BubblewrapSandbox:
 
     def _freeze(self) -> tuple[Layer, ...]:
         stack = self._quiet_stack()
-        if stack.is_deep() and not stack.upper.is_empty():
-            self._flatten(stack)
+        if not stack.upper.is_empty() and (deep := stack.to_merge()):
+            self._flatten(stack, deep)
         return stack.freeze()
 
     def _settle(self) -> None:
         """Without overlays, a stack must not have frozen layers: copy them."""
         if self._stack is not None and self._stack.frozen and not self.machine.overlay:
-            self._flatten(self._stack)
+            self._flatten(self._stack, len(self._stack.frozen))
 
-    def _flatten(self, stack: Stack) -> None:
+    def _flatten(self, stack: Stack, merged: int) -> None:
+        """Copy the writable layer and the `merged` nearest frozen ones into one."""
+        stack.unmount()
         blank = stack.blank()
         roots: list[int] = []
         try:
             roots = [*stack.open(), blank.open()]
-            flatten.flatten(roots[:-1], roots[-1], self._family.uid)
+            kept = merged < len(stack.frozen)
+            flatten.flatten(roots[: 1 + merged], roots[-1], self._family.uid, marks=kept)
         except BaseException:
             blank.release()
             raise
         finally:
             for fd in roots:
                 os.close(fd)
-        stack.replace(blank)
+        stack.replace(blank, merged)
 
     @contextlib.contextmanager
     def _roots(self) -> Iterator[list[int]]:

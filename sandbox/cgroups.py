@@ -1,7 +1,7 @@
 """Memory and process totals through control groups, version 1 or 2, where one can be written.
 
-A process makes one group `agent-rl-<pid>-<start>` beneath its own, and in it one group a sandbox. Groups of dead
-processes are swept at the next start.
+A process makes one group `agent-rl-<owner>` beneath its own, and in it one group a sandbox. The ledger names the first,
+so that the reaper finds it when the process died.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandbox import identity
+from sandbox.ledger import PREFIX, Ledger
 
-_PREFIX = "agent-rl-"
+_LINGER_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class Cgroup:
     memory: Path | None
     pids: Path | None
     version: int
+    _open: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Descriptors of the counters, kept because every command reads all of them."""
 
     @property
     def procs_files(self) -> list[str]:
@@ -47,42 +49,83 @@ class Cgroup:
         if self.pids:
             (self.pids / "pids.max").write_text(str(processes))
 
+    def allow(self, processes: int) -> None:
+        """Set the bound of processes anew for a launch, on top of those that ended and are still counted.
+
+        Some kernels count a process for some milliseconds after its end, so that a quick row of innocent programs
+        would hit the bound. What is let through on top is at most as much again; more is waited for.
+        """
+        if self.pids is None:
+            return
+        until = time.monotonic() + _LINGER_S
+        while (ended := self._ended_but_counted()) > processes and time.monotonic() < until:
+            time.sleep(0.001)
+        (self.pids / "pids.max").write_text(str(processes + min(ended, processes)))
+
+    def _ended_but_counted(self) -> int:
+        if self.pids is None:
+            return 0
+        counted = int((self.pids / "pids.current").read_text())
+        alive = (self.pids / ("tasks" if self.version == 1 else "cgroup.threads")).read_text()
+        return max(0, counted - alive.count("\n"))
+
     def oom_kills(self) -> int:
         """How often the kernel killed for memory in this group."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
-        return _field(self.memory / name, "oom_kill") if self.memory else 0
+        return self._field(f"{self.memory}/{name}", b"oom_kill") if self.memory else 0
 
     def pids_refusals(self) -> int:
         """How often a fork was refused in this group."""
-        return _field(self.pids / "pids.events", "max") if self.pids else 0
+        return self._field(f"{self.pids}/pids.events", b"max") if self.pids else 0
 
     def memory_refusals(self) -> int:
         """How often the group met its memory limit."""
         if not self.memory:
             return 0
         if self.version == 2:
-            return _field(self.memory / "memory.events", "max")
-        try:
-            return int((self.memory / "memory.failcnt").read_text())
-        except (OSError, ValueError):
-            return 0
+            return self._field(f"{self.memory}/memory.events", b"max")
+        text = self._read(f"{self.memory}/memory.failcnt").strip()
+        return int(text) if text.isdigit() else 0
 
     def reset_peak(self) -> None:
         """Start a new measurement of the memory peak, where the kernel allows it."""
         if self.memory:
-            name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
             with contextlib.suppress(OSError):
-                (self.memory / name).write_text("0")
+                os.write(self._file(self._peak), b"0")
 
     def peak_bytes(self) -> int:
         """Highest memory use since `reset_peak`, files in tmpfs included; 0 where it is not measured."""
-        if not self.memory:
-            return 0
-        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        text = self._read(self._peak).strip() if self.memory else b""
+        return int(text) if text.isdigit() else 0
+
+    @property
+    def _peak(self) -> str:
+        return f"{self.memory}/{'memory.max_usage_in_bytes' if self.version == 1 else 'memory.peak'}"
+
+    def _field(self, path: str, name: bytes) -> int:
+        for line in self._read(path).splitlines():
+            key, _, value = line.partition(b" ")
+            if key == name:
+                return int(value)
+        return 0
+
+    def _read(self, path: str) -> bytes:
         try:
-            return int((self.memory / name).read_text())
-        except (OSError, ValueError):
-            return 0
+            return os.pread(self._file(path), 4096, 0)
+        except OSError:
+            return b""
+
+    def _file(self, path: str) -> int:
+        fd = self._open.get(path)
+        if fd is None:
+            try:
+                fd = os.open(path, (os.O_RDWR if path == self._peak else os.O_RDONLY) | os.O_CLOEXEC)
+            except PermissionError:  # a peak that cannot be reset (before Linux 6.12, version 2)
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if (first := self._open.setdefault(path, fd)) != fd:  # another thread was quicker
+                os.close(fd)
+                fd = first
+        return fd
 
     def members(self) -> list[int]:
         """Pids in the group now."""
@@ -94,6 +137,8 @@ class Cgroup:
 
     def remove(self) -> None:
         """Remove the group once its last process is reaped; waits for that up to 2 s."""
+        while self._open:
+            os.close(self._open.popitem()[1])
         for folder in dict.fromkeys((self.memory, self.pids)):
             if folder:
                 _remove(folder)
@@ -105,7 +150,8 @@ class Cgroups:
     `missing` says for `memory` and `pids` why they cannot be used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self.missing: dict[str, str] = {}
         self._parents: dict[str, Path] = {}
         self.version = 2 if _has_v2_controllers() else 1
@@ -145,8 +191,8 @@ class Cgroups:
             try:
                 if self.version == 2:
                     _delegate(base, controller)
-                _sweep(base)
-                folder = base / f"{_PREFIX}{identity.own_name()}"
+                folder = base / f"{PREFIX}{self._ledger.owner}"
+                self._ledger.record("cgroup", str(folder))
                 folder.mkdir(exist_ok=True)
                 if self.version == 2:
                     _delegate(folder, controller)
@@ -189,16 +235,6 @@ def _delegate(folder: Path, controller: str) -> None:
         control.write_text(f"+{controller}")
 
 
-def _sweep(base: Path) -> None:
-    for folder in base.glob(f"{_PREFIX}*"):
-        if not identity.is_alive(folder.name.removeprefix(_PREFIX)):
-            with contextlib.suppress(OSError):
-                for inner in folder.iterdir():
-                    if inner.is_dir():
-                        inner.rmdir()
-                folder.rmdir()
-
-
 def _remove(folder: Path) -> None:
     for _ in range(200):
         try:
@@ -208,14 +244,3 @@ def _remove(folder: Path) -> None:
             return
         except OSError:
             time.sleep(0.01)
-
-
-def _field(path: Path, name: str) -> int:
-    try:
-        for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except OSError:
-        pass
-    return 0

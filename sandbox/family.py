@@ -25,6 +25,8 @@ class Family:
     def __init__(self, machine: Machine) -> None:
         self._machine, self._members, self._lock = machine, 1, threading.Lock()
         self.uid = machine.uids.claim() if machine.uids else None
+        if self.uid is not None:
+            machine.ledger.record("uid", str(self.uid))
 
     def acquire(self) -> Family:
         """Count one more member."""
@@ -73,6 +75,11 @@ class Snapshot:
         if self._released:
             raise SandboxError("the snapshot was released; take another")
         return self._layers
+
+    @property
+    def held_bytes(self) -> int:
+        """Its share of the memory or disk of its layers: the shares of all who use a layer add up to what it takes."""
+        return 0 if self._released else sum(layer.share_bytes() for layer in self._layers)
 
     def release(self) -> None:
         """Give back its memory or disk; safe to call twice."""

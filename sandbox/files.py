@@ -19,7 +19,7 @@ from sandbox.errors import SandboxPathError
 
 WORKSPACE = "/workspace"
 MAX_DEPTH = 100
-_OPAQUE = "user.overlay.opaque"
+OPAQUE = "user.overlay.opaque"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -90,9 +90,28 @@ def is_whiteout(status: os.stat_result) -> bool:
 def is_opaque(folder: int) -> bool:
     """Whether a folder of a layer hides the folders of that name below."""
     try:
-        return os.getxattr(folder, _OPAQUE) == b"y"
+        return os.getxattr(folder, OPAQUE) == b"y"
     except OSError:
         return False
+
+
+def disk_bytes(folder: int, depth: int = 0) -> int:
+    """Bytes that a tree takes on its disk, folders deeper than `MAX_DEPTH` left out.
+
+    Raises:
+        OSError: a folder cannot be opened.
+    """
+    total = 0
+    for name in os.listdir(folder):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        total += status.st_blocks * 512
+        if stat.S_ISDIR(status.st_mode) and depth < MAX_DEPTH:
+            fd = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                total += disk_bytes(fd, depth + 1)
+            finally:
+                os.close(fd)
+    return total
 
 
 @contextmanager
@@ -202,7 +221,7 @@ def _enter(
     if uid is not None:
         os.fchown(fd, uid, uid)
     if present is not None:  # it was deleted: what lies below must stay hidden
-        os.setxattr(fd, _OPAQUE, b"y")
+        os.setxattr(fd, OPAQUE, b"y")
     return (fd, *(entry.folders if entry else ()))
 
 

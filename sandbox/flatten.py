@@ -17,24 +17,25 @@ _PATH_BYTES = 4000  # of the kernel's 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def flatten(roots: list[int], target: int, uid: int | None) -> None:
+def flatten(roots: list[int], target: int, uid: int | None, *, marks: bool = False) -> None:
     """Copy what a merged view shows into the empty folder `target`; no program may run in either meanwhile.
 
     Modes, times, links (hard ones as such where their path is not too long) and named pipes are kept; sockets are
-    left out; holes stay holes. Folders may nest to any depth.
+    left out; holes stay holes. Folders may nest to any depth. With `marks`, the copy is to lie over further layers:
+    what hides their entries is kept too.
 
     Raises:
         SandboxPathError: it does not fit, or a file may not be read.
     """
     try:
-        _Copy(tuple(roots), target, uid).run()
+        _Copy(tuple(roots), target, uid, marks).run()
     except OSError as error:
         raise SandboxPathError(f"the workspace cannot be copied: {error.strerror or error}") from error
 
 
 class _Copy:
-    def __init__(self, roots: tuple[int, ...], target: int, uid: int | None) -> None:
-        self._roots, self._target, self._uid = roots, target, uid
+    def __init__(self, roots: tuple[int, ...], target: int, uid: int | None, marks: bool) -> None:
+        self._roots, self._target, self._uid, self._marks = roots, target, uid, marks
         self._pending: list[tuple[str, ...]] = [()]
         self._linked: dict[tuple[int, int], str] = {}
         self._steps = 0
@@ -69,16 +70,20 @@ class _Copy:
             with ExitStack() as opened:
                 entry = files.find(opened, folders, name)
                 if entry is None:
+                    if self._marks:
+                        os.mknod(name, stat.S_IFCHR, 0, dir_fd=target)
                     continue
                 if not entry.folders:
                     self._entry(opened, entry, (*path, name), target)
                     continue
                 os.mkdir(name, 0o700, dir_fd=target)
+                fd = os.open(name, _FOLDER, dir_fd=target)
+                opened.callback(os.close, fd)
+                if self._marks and _hides(folders, entry, name):
+                    os.setxattr(fd, files.OPAQUE, b"y")
                 if levels == 1:
                     self._pending.append((*path, name))
                     continue
-                fd = os.open(name, _FOLDER, dir_fd=target)
-                opened.callback(os.close, fd)
                 self._folder((*path, name), entry.folders, fd, levels - 1)
         status = os.fstat(folders[0])
         if self._uid is not None:
@@ -116,6 +121,21 @@ class _Copy:
         if len(os.fsencode(shown)) < _PATH_BYTES:
             self._linked[key] = shown
         return False
+
+
+def _hides(folders: tuple[int, ...], entry: files.Entry, name: str) -> bool:
+    """Whether a folder of that name below `folders` is not merged with this one."""
+    if files.is_opaque(entry.folders[-1]):
+        return True
+    return len(entry.folders) < sum(_has(folder, name) for folder in folders)
+
+
+def _has(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _copy_file(opened: ExitStack, entry: files.Entry, name: str, target: int) -> None:

@@ -20,9 +20,11 @@ def own_name() -> str:
     return f"{os.getpid()}-{start_ticks(os.getpid())}"
 
 
-def is_alive(name: str) -> bool:
-    """Whether the process called `<pid>-<start>` lives; a name of another form counts as alive."""
-    pid, _, start = name.partition("-")
-    if not (pid.isdigit() and start.isdigit()):
-        return True
-    return start_ticks(int(pid)) == int(start)
+def boot_id() -> str:
+    """This boot of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def pid_namespace() -> str:
+    """Within which pids are meant: pids of another one say nothing here."""
+    return os.readlink("/proc/self/ns/pid")

@@ -70,6 +70,18 @@ class Launcher:
             path,
         )
 
+    def mount_overlay(self, path: str, *, lower: list[str], upper: str, work: str) -> None:
+        """Mount folders over one another, with marks that bubblewrap's overlays read too; call it from within `call`.
+
+        Raises:
+            OSError: as mount(2).
+        """
+        options = f"userxattr,lowerdir={':'.join(lower)},upperdir={upper},workdir={work}".encode()
+        flags = _MS_NOSUID | _MS_NODEV
+        self._check(
+            self._libc.mount(b"overlay", os.fsencode(path), b"overlay", flags, options), "mount", path
+        )
+
     def unmount(self, path: str) -> None:
         """Detach a mount; call it from within `call`."""
         self._check(self._libc.umount2(os.fsencode(path), _MNT_DETACH), "umount2", path)

@@ -12,16 +12,17 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from sandbox import identity, seccomp
+from sandbox import reaper, seccomp, survivors
 from sandbox.cgroups import Cgroups
 from sandbox.errors import SandboxUnavailable
 from sandbox.launch import ACCOUNTS, Tools
 from sandbox.launcher import Launcher
+from sandbox.ledger import PREFIX, Ledger
+from sandbox.removal import remove_tree
 from sandbox.types import CapabilityReport
 from sandbox.uids import Uids
 
 _HOST_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-_PREFIX = "agent-rl-sandbox-"
 _COPIED_ETC = ("ld.so.cache", "mime.types")
 
 
@@ -39,7 +40,7 @@ class Machine:
         report: What the probe found.
 
     Raises:
-        SandboxUnavailable: a program is missing.
+        SandboxUnavailable: a program is missing, or there is no place for the ledger.
     """
 
     def __init__(self) -> None:
@@ -51,15 +52,18 @@ class Machine:
         self.seccomp = seccomp.program() if seccomp.supported() else None
         if self.seccomp is None:
             self.reasons["seccomp"] = "no system-call filter for this processor architecture"
+        reaper.clean()
+        self.ledger = _open_ledger()
         self.uids = self._claim_uids()
-        self.cgroups = Cgroups()
+        self.cgroups = Cgroups(self.ledger)
+        self.ledger.sync()
         self.launcher = Launcher()
         self.bounded_layers = self.launcher.private
         self.base = self.launcher.call(self._make_base)
         self.base_fd = self.launcher.call(
             lambda: os.open(self.base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         )
-        self.etc, self.bin = os.path.join(self.base, "etc"), os.path.join(self.base, "bin", "b", "p")
+        self.etc, self.bin = os.path.join(self.base, "etc"), os.path.join(self.base, survivors.PROGRAMS)
         sources = _program_files(bwrap)
         self.launcher.call(lambda: self._install(sources))
         self.report: CapabilityReport | None = None
@@ -74,9 +78,16 @@ class Machine:
             closer()
         os.close(self.base_fd)
         if not self.bounded_layers:
-            shutil.rmtree(self.base, ignore_errors=True)
+            remove_tree(self.base)
         self.launcher.stop()
         self.cgroups.close()
+        self.ledger.close()
+        if self.uids:
+            self.uids.close()
+
+    def abandon(self) -> None:
+        """Let go, in a forked child, of the locks that tell that the parent lives."""
+        self.ledger.abandon()
         if self.uids:
             self.uids.close()
 
@@ -94,13 +105,15 @@ class Machine:
         if self.bounded_layers:
             self.launcher.mount_tmpfs("/tmp", size_bytes=64 << 20, inodes=1 << 20, mode=0o711)
             return "/tmp"
-        folder = tempfile.gettempdir()
-        _sweep(folder)
-        base = tempfile.mkdtemp(prefix=f"{_PREFIX}{identity.own_name()}-", dir=folder)
+        base = os.path.join(tempfile.gettempdir(), f"{PREFIX}{self.ledger.owner}")
+        self.ledger.record("folder", base)
+        self.ledger.sync()
+        os.mkdir(base, 0o711)
         os.chmod(base, 0o711)
         return base
 
     def _install(self, sources: dict[str, bytes]) -> None:
+        survivors.sign(self.base, self.ledger.owner)
         for name, data in sources.items():
             path = Path(self.base, "bin", name)
             _make_folders(path.parent, Path(self.base))
@@ -141,10 +154,19 @@ def machine() -> Machine:
 def _forget() -> None:
     """A forked child has neither the launcher's thread nor the locks: it starts afresh when it needs a sandbox."""
     global _machine, _guard
+    if _machine is not None:
+        _machine.abandon()
     _machine, _guard = None, threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def _open_ledger() -> Ledger:
+    try:
+        return Ledger()
+    except OSError as error:
+        raise SandboxUnavailable(f"no place to note what sandboxes leave behind: {error}") from error
 
 
 def _tools() -> Tools:
@@ -187,11 +209,3 @@ def _make_folders(path: Path, base: Path) -> None:
         if folder != Path() and not (base / folder).exists():
             (base / folder).mkdir()
             (base / folder).chmod(0o755)
-
-
-def _sweep(folder: str) -> None:
-    """Remove what dead processes of this user left behind."""
-    for path in Path(folder).glob(f"{_PREFIX}*"):
-        name = path.name.removeprefix(_PREFIX).rpartition("-")[0]
-        if not identity.is_alive(name) and path.lstat().st_uid == os.geteuid():
-            shutil.rmtree(path, ignore_errors=True)

@@ -14,6 +14,7 @@ from sandbox.conclude import Counters, Evidence, conclude
 from sandbox.errors import SandboxClosed, SandboxLost
 from sandbox.family import Family
 from sandbox.machine import Machine
+from sandbox.network.gate import Gate
 from sandbox.process import End, Process, spawn
 from sandbox.pump import Pump
 from sandbox.types import ExecResult, SandboxSpec
@@ -26,6 +27,7 @@ class Programs:
         self._machine, self._spec, self._family = machine, spec, family
         self.limits = spec.limits
         self.cgroup: Cgroup | None = None
+        self.gate: Gate | None = None
         self.evidence = Evidence(disk_full=lambda: False, processes_full=self._processes_full)
         self._running: set[Process] = set()
         self._lock = threading.Lock()
@@ -52,13 +54,17 @@ class Programs:
         """
         words, folder = _checked(argv), "/".join(files.components(cwd))
         before, machine = self._host_command(), self._machine
+        added = dict(env or {})
+        if self.gate is not None:
+            words, workspace = self.gate.wrap(words), [*workspace, *self.gate.mounts]
+            added = {**self.gate.env, **added}
         arguments = functools.partial(
             launch.arguments,
             etc=machine.etc,
             limits=self.limits,
             workspace=workspace,
             cwd=folder,
-            env={**self._spec.env, **(env or {})},
+            env={**self._spec.env, **added},
         )
 
         def go() -> Process:

@@ -39,6 +39,8 @@ class SandboxSpec:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Initial workspace, by path relative to it."""
     env: Mapping[str, str] = field(default_factory=dict)
+    allow: tuple[str, ...] = ()
+    """Hosts that programs may reach through the proxy, as `host:port` or `*.host:port`; none by default."""
     base: str = ""
     """Root file system: empty for the backend's own, else what the backend calls it, such as a Docker image."""
     require: frozenset[str] = frozenset()

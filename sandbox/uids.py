@@ -1,6 +1,7 @@
 """Unprivileged host user ids, one per family of sandboxes, claimed across all processes of the machine.
 
-A claim is a byte-range lock at the id's offset in one file, so the kernel gives it back however the process ends.
+A claim is a byte-range lock at the id's offset in one file, so the kernel gives it back however the process ends. It
+is a lock of the open file, not of the process: another part of the process that looks cannot drop it.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import struct
 import threading
 from pathlib import Path
 
 _PREFERRED, _WANTED, _LEAST = 1_900_000_000, 65536, 1024
+FOLDER = Path("/run/agent-rl")
 
 
 class Uids:
@@ -21,11 +24,11 @@ class Uids:
         OSError: the lock file cannot be made (`/run/agent-rl`), or no id is mapped into this user namespace.
     """
 
-    def __init__(self, folder: Path = Path("/run/agent-rl")) -> None:
+    def __init__(self, folder: Path = FOLDER) -> None:
         self.first, self.count = _mapped_range()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._fd = os.open(folder / "uids.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._held: set[int] = set()  # the lock is the process's, so its own claims are kept apart here
+        self._held: set[int] = set()  # the lock is the open file's, so its own claims are kept apart here
         self._lock = threading.Lock()
         self._next = random.randrange(self.count)
 
@@ -40,9 +43,7 @@ class Uids:
                 self._next = (self._next + 1) % self.count
                 if self._next in self._held:
                     continue
-                try:
-                    fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._next)
-                except OSError:
+                if not self._set(fcntl.F_WRLCK, self._next):
                     continue
                 self._held.add(self._next)
                 return self.first + self._next
@@ -52,11 +53,27 @@ class Uids:
         """Give an id back once none of its processes and files is left."""
         with self._lock:
             self._held.discard(uid - self.first)
-            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, uid - self.first)
+            self._set(fcntl.F_UNLCK, uid - self.first)
+
+    def hold(self, uid: int) -> bool:
+        """Keep an id from being claimed by anybody until `close`; False when somebody has it, this process included.
+
+        Ask a `Uids` that has claimed nothing itself.
+        """
+        return 0 <= uid - self.first < self.count and self._set(fcntl.F_WRLCK, uid - self.first)
 
     def close(self) -> None:
         """Give everything back."""
         os.close(self._fd)
+
+    def _set(self, kind: int, at: int) -> bool:
+        """Lock or unlock one byte; False when another open file holds it."""
+        request = struct.pack("hhqqi4x", kind, os.SEEK_SET, at, 1, 0)
+        try:
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, request)
+        except OSError:
+            return False
+        return True
 
 
 def _mapped_range() -> tuple[int, int]:

@@ -1,8 +1,9 @@
-"""`agent-rl runs list|show|plot|export`."""
+"""`agent-rl runs list|show|plot|export|clean`."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,7 +79,9 @@ def plot(
 
     store = Store.open(run)
     picture = picture or run / "learning_curve.png"
-    draw_learning_curve(picture, store.steps(), store.evaluations(), title=str(run))
+    config = store.info()["config"]
+    title = f"{run.resolve().name}: {config['env']['id']}, seed {config['seed']}"
+    draw_learning_curve(picture, store.steps(), store.evaluations(), title=title)
     print(picture)
 
 
@@ -91,6 +94,29 @@ def export(
     from agent_rl.runs import export_run
 
     print(export_run(run, folder))
+
+
+@runs.command()
+def clean(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what the sandboxes of killed processes left on this machine; those of living ones are not touched."""
+    from sandbox import reaper
+
+    found = reaper.audit() if dry_run else reaper.clean()
+    left = [] if dry_run else reaper.audit()
+    if as_json:
+        print(json.dumps({"found" if dry_run else "removed": found, "left": left}))
+    else:
+        for name in found:
+            print(f"{'left' if dry_run else 'removed'} {name}")
+        if not found:
+            print("nothing is left of dead processes")
+    for name in left:
+        print(f"cannot remove {name}; the next process with a sandbox tries again", file=sys.stderr)
+    if left:
+        raise typer.Exit(1)
 
 
 _COLUMNS = (

@@ -49,6 +49,7 @@ def make_app(service: Service) -> FastAPI:
     route("POST", "/v1/sandboxes", _create)
     route("POST", "/v1/sandboxes/{id}/{verb}", _on_sandbox)
     route("POST", "/v1/shells/{id}/run", _on_shell)
+    route("POST", "/v1/snapshots/{id}/held", _on_snapshot)
     route("GET", "/v1/results/{number}", _result)
     route("DELETE", "/v1/{kind}/{id}", _delete)
     app.add_exception_handler(404, _no_such_route)
@@ -105,6 +106,10 @@ async def _on_sandbox(service: Service, request: Request) -> Response:
 
 async def _on_shell(service: Service, request: Request) -> Response:
     return await _numbered(service, request, request.path_params["id"], operations.command)
+
+
+async def _on_snapshot(service: Service, request: Request) -> Response:
+    return await _look(service, request, request.path_params["id"], operations.held_by)
 
 
 async def _delete(service: Service, request: Request) -> Response:

@@ -60,6 +60,18 @@ class RemoteSnapshot:
         self._connection, self.lease, self.id = connection, lease, id
         self.released = False
 
+    @property
+    def held_bytes(self) -> int:
+        """What it holds at the server, its share only of what others hold too; 0 once released or lost."""
+        if self.released or self.lease.lost or self.lease.pid != os.getpid():
+            return 0
+        pieces = wire.encode(wire.Head, {})
+        try:
+            body = self._connection.look(self.lease, f"/v1/snapshots/{self.id}/held", pieces, most=0)
+        except SandboxLost:
+            return 0
+        return understood(wire.HeldHead, body)[0].bytes
+
     def release(self) -> None:
         """Give it back to the server; safe to call twice."""
         released, self.released = self.released, True

@@ -194,6 +194,14 @@ async def posture(service: Service, lease: Lease, id: str, body: bytearray) -> A
     return Answer(200, wire.encode(wire.PostureHead, {"posture": dict(measured)}))
 
 
+async def held_by(service: Service, lease: Lease, id: str, body: bytearray) -> Answer:
+    """How much a snapshot holds."""
+    _no_parts(wire.decode(wire.Head, body))
+    wanted = lease.snapshots.get(id)
+    count = 0 if wanted is None else await service.call(lease.client, lambda: wanted.snapshot.held_bytes)
+    return Answer(200, wire.encode(wire.HeldHead, {"bytes": count}))
+
+
 def _no_parts(frame: tuple[_Head, list[bytes]]) -> _Head:
     head, parts = frame
     wire.take(parts)

@@ -97,6 +97,12 @@ class MadeHead(Head):
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
+class HeldHead(Head):
+    """How much a snapshot holds; no parts."""
+
+    bytes: Count
+
+
 class ReportHead(Head):
     """What the server's backend enforces; no parts."""
 

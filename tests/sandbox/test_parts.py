@@ -13,6 +13,7 @@ from sandbox import identity
 from sandbox.capture import HeadTail
 from sandbox.cgroups import Cgroup, Cgroups
 from sandbox.conclude import exit_code
+from sandbox.ledger import Ledger
 from sandbox.uids import Uids
 
 
@@ -49,11 +50,8 @@ def test_exit_codes(shown: int, code: int) -> None:
 
 
 def test_names_of_processes() -> None:
-    own = identity.own_name()
-    assert identity.is_alive(own)
-    assert not identity.is_alive(own + "0")
-    assert not identity.is_alive("999999999-1")
-    assert identity.is_alive("not-a-name")
+    assert identity.own_name() == f"{os.getpid()}-{identity.start_ticks(os.getpid())}"
+    assert identity.start_ticks(999_999_999) is None
 
 
 def test_user_ids_differ_within_and_between_processes(tmp_path: Path) -> None:
@@ -92,8 +90,10 @@ def test_groups_of_version_2_are_driven_by_their_files(tmp_path: Path) -> None:
     assert group.peak_bytes() == 4096
 
 
-def test_groups_on_this_machine() -> None:
-    groups = Cgroups()
+def test_groups_on_this_machine(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    ledger = Ledger(tmp_path)
+    groups = Cgroups(ledger)
     if not groups.usable:
         pytest.skip(f"no group can be written: {groups.missing}")
     group = groups.make("test")
@@ -103,3 +103,5 @@ def test_groups_on_this_machine() -> None:
     finally:
         group.remove()
     assert not any(os.path.exists(path) for path in group.procs_files)
+    groups.close()
+    ledger.close()

@@ -115,6 +115,7 @@ def test_shell_keeps_its_state(box: Sandbox) -> None:
 def test_snapshots_and_forks(box: Sandbox, server: str) -> None:
     box.write("f", b"1")
     first = box.snapshot()
+    assert first.held_bytes > 0
     box.write("f", b"2")
     with box.fork() as child:
         child.write("f", b"3")
@@ -127,6 +128,7 @@ def test_snapshots_and_forks(box: Sandbox, server: str) -> None:
         stranger.restore(first)
     first.release()
     first.release()
+    assert first.held_bytes == 0
     with pytest.raises(SandboxError, match="released"):
         box.restore(first)
 
