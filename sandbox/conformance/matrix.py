@@ -16,15 +16,30 @@ Column = Callable[[Progress], CheckReport]
 COLUMNS: Mapping[str, Column] = {
     "bubblewrap": lambda progress: conformance.run("bubblewrap", progress=progress),
     "bubblewrap, ordinary user": lambda progress: ordinary.run("bubblewrap", progress=progress),
+    "remote over bubblewrap": lambda progress: served("bubblewrap", progress),
 }
 """What the page compares: one line a column. A column that cannot run here raises `SandboxUnavailable`."""
 
+_LEASE_S = 8.0  # the case of the killed harness waits for it to run out
 _MARKS = {"pass": "yes", "fail": "**no**"}
 _HEAD = """# What each sandbox backend enforces
 
 Made by `agent-rl check sandbox:matrix --out docs/sandbox-matrix.md`; each row is a case of `sandbox.conformance`,
 tried on one machine. A number stands for "not enforceable here", with the reason below the table.
 """
+
+
+def served(backend: str, progress: Progress) -> CheckReport:
+    """Try a backend through a server of this process."""
+    from sandbox.remote import connection
+    from sandbox.remote.serving import running
+    from sandbox.remote.settings import Settings
+
+    with running(Settings(port=0, backend=backend, lease_s=_LEASE_S)) as address:
+        try:
+            return conformance.run(f"remote:{address}", shares_host=True, progress=progress)
+        finally:
+            connection.disconnect()
 
 
 def columns(progress: Callable[[str, str], object]) -> tuple[list[CheckReport], dict[str, str]]:

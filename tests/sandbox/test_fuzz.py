@@ -171,7 +171,8 @@ def _make(root: Path, path: Path, kind: str, data: bytes) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "file":
-        path.write_bytes(data)
+        with open(path, "xb") as made:  # not into a pipe that stands there
+            made.write(data)
     elif kind == "folder":
         path.mkdir()
     elif kind == "link":
@@ -186,8 +187,8 @@ def _make(root: Path, path: Path, kind: str, data: bytes) -> None:
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "socket":
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(str(path))
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(str(path))
     elif kind == "whiteout":
         os.mknod(path, stat.S_IFCHR)
     else:
