@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from sandbox.base import Sandbox, SandboxSnapshot, Shell
@@ -52,7 +53,13 @@ def _bubblewrap(where: str) -> _Backend:
     return _Backend(setup.create, setup.capabilities)
 
 
-_BACKENDS: dict[str, Callable[[str], _Backend]] = {"bubblewrap": _bubblewrap}
+def _remote(where: str) -> _Backend:
+    from sandbox.remote import client
+
+    return _Backend(partial(client.create, where), partial(client.capabilities, where))
+
+
+_BACKENDS: dict[str, Callable[[str], _Backend]] = {"bubblewrap": _bubblewrap, "remote": _remote}
 """One line per backend. A backend may be given an address: `name:address`."""
 
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +17,8 @@ from sandbox.errors import SandboxBusy, SandboxClosed, SandboxError, SandboxLost
 from sandbox.family import Family, Snapshot
 from sandbox.layers import Layer, Stack
 from sandbox.machine import Machine
+from sandbox.network import Attempt, Policy
+from sandbox.network.gate import Gate
 from sandbox.programs import Programs
 from sandbox.shell import BubblewrapShell
 from sandbox.types import CapabilityReport, ExecResult, SandboxSpec
@@ -53,11 +56,20 @@ class BubblewrapSandbox:
             if machine.cgroups.usable:
                 self._cgroup = self._programs.cgroup = machine.cgroups.make(f"{next(_names):x}")
                 self._bound(0)
+            if spec.allow:
+                self._programs.gate = Gate(machine.launcher, machine.base, Policy.parse(spec.allow))
             self._stack = Stack(machine, self._family.uid, spec.limits.workspace_bytes, layers)
+            self._programs.evidence = replace(self._programs.evidence, disk_full=self._disk_full)
             self._settle()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Connections that programs asked the proxy for, newest last; empty without an allow-list."""
+        gate = self._programs.gate
+        return gate.attempts if gate is not None else []
 
     @property
     def capabilities(self) -> CapabilityReport:
@@ -84,7 +96,10 @@ class BubblewrapSandbox:
             ValueError: `argv` is empty or too long, `cwd` is no folder of the workspace, or `env` is malformed.
         """
         with self._busy:
-            workspace = self._open_stack().mount_arguments()
+            stack = self._open_stack()
+            if not self._shells and stack.is_cramped():  # filled by a program: those that follow must start
+                self._flatten(stack, len(stack.frozen))
+            workspace = stack.mount_arguments()
             if self._cgroup is not None:
                 self._cgroup.allow(self._processes(len(self._shells)))
             return self._programs.run(argv, workspace, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
@@ -175,6 +190,8 @@ class BubblewrapSandbox:
                     last.callback(self._cgroup.remove)
                 if self._stack is not None:
                     last.callback(self._stack.close)
+                if self._programs.gate is not None:
+                    last.callback(self._programs.gate.close)
                 last.callback(self._programs.close)
                 for shell in list(self._shells):
                     last.callback(shell.close)
@@ -206,8 +223,12 @@ class BubblewrapSandbox:
             self._cgroup.set_limits(memory_bytes=self.limits.memory_bytes, processes=self._processes(shells))
 
     def _processes(self, shells: int) -> int:
-        """The group's bound; bubblewrap's two processes of each launch are not charged to the program."""
-        return self.limits.processes + 2 * (1 + shells)
+        """The group's bound: what each launch needs for itself is not charged to the program."""
+        own = 2 if self._programs.gate is None else 3
+        return self.limits.processes + own * (1 + shells)
+
+    def _disk_full(self) -> bool:
+        return self._stack is not None and self._stack.is_full()
 
     def _forget_shell(self, shell: BubblewrapShell) -> None:
         with self._lock:

@@ -78,6 +78,15 @@ class Cgroup:
         """How often a fork was refused in this group."""
         return self._field(f"{self.pids}/pids.events", b"max") if self.pids else 0
 
+    def memory_refusals(self) -> int:
+        """How often the group met its memory limit."""
+        if not self.memory:
+            return 0
+        if self.version == 2:
+            return self._field(f"{self.memory}/memory.events", b"max")
+        text = self._read(f"{self.memory}/memory.failcnt").strip()
+        return int(text) if text.isdigit() else 0
+
     def reset_peak(self) -> None:
         """Start a new measurement of the memory peak, where the kernel allows it."""
         if self.memory:

@@ -29,6 +29,9 @@ _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
+MAX_WORDS = 8000
+"""Of a command line; bubblewrap takes 9000, its own included."""
+_MAX_VARIABLES = 2000
 _SHM_BYTES = 16 * 1024 * 1024
 
 # Joins the groups, offers itself first to the out-of-memory killer, and becomes what follows.
@@ -112,10 +115,12 @@ def arguments(
     words = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     words += ["--unshare-cgroup", "--disable-userns", "--die-with-parent", "--new-session"]
     words += ["--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "sandbox", "--clearenv"]
+    if len(env) > _MAX_VARIABLES:
+        raise ValueError(f"{len(env)} environment variables are more than {_MAX_VARIABLES}; use a file")
     for name, value in {**_ENVIRONMENT, **env}.items():
-        if not name or "=" in name or "\0" in name + value:
+        if not name or "=" in name or "\0" in name + value or not encodable(name + value):
             raise ValueError(
-                f"environment variable {name!r} has an empty name, or contains '=' or a NUL byte"
+                f"environment variable {name!r} has an empty name, contains '=' or a NUL byte, or is not UTF-8"
             )
         words += ["--setenv", name, value]
     words += ["--ro-bind", "/usr", "/usr", *_system_folders(), "--ro-bind", etc, "/etc"]
@@ -127,6 +132,15 @@ def arguments(
     if seccomp_fd >= 0:
         words += ["--seccomp", str(seccomp_fd)]
     return b"".join(os.fsencode(word) + b"\0" for word in words)
+
+
+def encodable(text: str) -> bool:
+    """Whether the kernel can be given a text: lone surrogates, which JSON can carry, have no bytes."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _system_folders() -> list[str]:

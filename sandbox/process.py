@@ -21,6 +21,8 @@ from sandbox.types import Reason
 
 _DEATH_S = 10.0  # how long a killed tree may take; only a task stuck in the kernel takes longer
 _GRACE_S = 2.0
+_LINE_BYTES = 65536  # of the status pipe; bubblewrap writes a few hundred
+_PID_MAX = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,29 @@ class End:
 
     exit_code: int | None
     cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One line of bubblewrap's status pipe; what it does not say is None."""
+
+    child_pid: int | None = None
+    exit_code: int | None = None
+
+
+def parse_status(line: bytes) -> Status:
+    """Read one line. The program's own doing is behind the exit code: init has an address space that it can write."""
+    try:
+        report = json.loads(line)
+    except (ValueError, RecursionError):
+        return Status()
+    if not isinstance(report, dict):
+        return Status()
+    pid, code = report.get("child-pid"), report.get("exit-code")
+    return Status(
+        child_pid=pid if type(pid) is int and 0 < pid <= _PID_MAX else None,
+        exit_code=code & 255 if type(code) is int else None,
+    )
 
 
 @dataclass(slots=True)
@@ -76,12 +101,14 @@ class Process:
             while chunk := os.read(self.pipes.status, 4096):
                 self._status += chunk
             self.status_closed = True
-        *lines, self._status = self._status.split(b"\n")
+        *lines, rest = self._status.split(b"\n")
+        self._status = rest[:_LINE_BYTES]
         for line in lines:
-            report = json.loads(line)
-            self._exit_code = report.get("exit-code", self._exit_code)
-            if "child-pid" in report:
-                self._watch_init(report["child-pid"])
+            report = parse_status(line)
+            if report.exit_code is not None:
+                self._exit_code = report.exit_code
+            if report.child_pid is not None:
+                self._watch_init(report.child_pid)
 
     def wait_set_up(self) -> None:
         """Wait until the program itself runs, or bubblewrap has ended, or was to be killed and does not end."""

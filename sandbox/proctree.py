@@ -37,6 +37,6 @@ def cpu_s_beneath(pid: int) -> float:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace")  # a program names itself as it likes
+        return path.read_text(errors="replace")  # a program names its processes in any bytes
     except OSError:
         return ""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sandbox import files, launch
 from sandbox.cgroups import Cgroup
-from sandbox.conclude import Counters, conclude
+from sandbox.conclude import Counters, Evidence, conclude
 from sandbox.errors import SandboxClosed, SandboxLost
 from sandbox.family import Family
 from sandbox.machine import Machine
+from sandbox.network.gate import Gate
 from sandbox.process import End, Process, spawn
 from sandbox.pump import Pump
 from sandbox.types import ExecResult, SandboxSpec
@@ -26,6 +27,8 @@ class Programs:
         self._machine, self._spec, self._family = machine, spec, family
         self.limits = spec.limits
         self.cgroup: Cgroup | None = None
+        self.gate: Gate | None = None
+        self.evidence = Evidence(disk_full=lambda: False, processes_full=self._processes_full)
         self._running: set[Process] = set()
         self._lock = threading.Lock()
         self._stopped = False
@@ -51,13 +54,17 @@ class Programs:
         """
         words, folder = _checked(argv), "/".join(files.components(cwd))
         before, machine = self._host_command(), self._machine
+        added = dict(env or {})
+        if self.gate is not None:
+            words, workspace = self.gate.wrap(words), [*workspace, *self.gate.mounts]
+            added = {**self.gate.env, **added}
         arguments = functools.partial(
             launch.arguments,
             etc=machine.etc,
             limits=self.limits,
             workspace=workspace,
             cwd=folder,
-            env={**self._spec.env, **(env or {})},
+            env={**self._spec.env, **added},
         )
 
         def go() -> Process:
@@ -114,7 +121,18 @@ class Programs:
             raise
         finally:
             end = self.end(process, pump)
-        return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, cwd)
+        return self.conclude(end, process, pump, counters, started, cwd)
+
+    def conclude(
+        self, end: End, process: Process, pump: Pump, counters: Counters, started: float, cwd: str = "."
+    ) -> ExecResult:
+        """The result of a launch that is over; `started` is when, on the monotonic clock.
+
+        Raises:
+            As `conclude.conclude`.
+        """
+        wall_s = time.monotonic() - started
+        return conclude(end, process.kill_reason, pump, counters, self.evidence, wall_s, cwd)
 
     def end(self, process: Process, pump: Pump | None = None) -> End:
         """Wait until nothing of a launch is left and take its last output.
@@ -158,6 +176,11 @@ class Programs:
                 ) from error
             raise SandboxLost(f"the sandbox cannot be launched: {error}") from error
 
+    def _processes_full(self) -> bool:
+        if self.cgroup is not None and self.cgroup.pids is not None:
+            return False  # its counter has told already
+        return self._family.at_process_bound(self.limits.processes)
+
     def _host_command(self) -> list[str]:
         machine, group = self._machine, self.cgroup
         return launch.host_command(
@@ -173,5 +196,11 @@ class Programs:
 def _checked(argv: Sequence[str]) -> list[str]:
     words = [] if isinstance(argv, str) else list(argv)
     if not words or not words[0] or any("\0" in word for word in words):
-        raise ValueError(f"argv must be a non-empty list of strings without NUL bytes, not {argv!r}")
+        raise ValueError(f"argv must be a non-empty list of strings without NUL bytes, not {argv!r:.200}")
+    if not all(map(launch.encodable, words)):
+        raise ValueError(f"argv contains a lone surrogate, which UTF-8 cannot encode: {argv!r:.200}")
+    if len(words) > launch.MAX_WORDS:
+        raise ValueError(
+            f"argv is too long: {len(words)} words, at most {launch.MAX_WORDS}; pass large data by stdin or a file"
+        )
     return words

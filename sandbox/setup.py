@@ -9,6 +9,7 @@ import threading
 from sandbox.bubblewrap import BubblewrapSandbox
 from sandbox.errors import SandboxError, SandboxUnavailable
 from sandbox.machine import Machine, machine
+from sandbox.network import Policy
 from sandbox.types import CapabilityReport, Limits, SandboxSpec
 
 BACKEND = "bubblewrap"
@@ -16,6 +17,7 @@ ALWAYS = frozenset(
     {
         "namespaces",
         "no_network",
+        "allow_list",
         "no_capabilities",
         "no_new_privileges",
         "read_only_root",
@@ -53,6 +55,7 @@ _guard = threading.Lock()
 def create(spec: SandboxSpec) -> BubblewrapSandbox:
     """See `sandbox.create`."""
     _check_limits(spec.limits)
+    Policy.parse(spec.allow)
     if spec.base:
         raise SandboxUnavailable(
             f"bubblewrap shows this machine's /usr and knows no base {spec.base!r}; leave it out"

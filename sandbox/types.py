@@ -39,6 +39,8 @@ class SandboxSpec:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Initial workspace, by path relative to it."""
     env: Mapping[str, str] = field(default_factory=dict)
+    allow: tuple[str, ...] = ()
+    """Hosts that programs may reach through the proxy, as `host:port` or `*.host:port`; none by default."""
     base: str = ""
     """Root file system: empty for the backend's own, else what the backend calls it, such as a Docker image."""
     require: frozenset[str] = frozenset()
@@ -77,6 +79,8 @@ class Usage:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
+    queue_s: float = 0.0
+    """Waiting for a free place at a server; not part of `wall_s`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,9 @@ def plot(
 
     store = Store.open(run)
     picture = picture or run / "learning_curve.png"
-    draw_learning_curve(picture, store.steps(), store.evaluations(), title=str(run))
+    config = store.info()["config"]
+    title = f"{run.resolve().name}: {config['env']['id']}, seed {config['seed']}"
+    draw_learning_curve(picture, store.steps(), store.evaluations(), title=title)
     print(picture)
 
 

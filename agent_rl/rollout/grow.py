@@ -187,6 +187,8 @@ class Group:
             while True:
                 try:
                     point, said = self.record.find(branch.node, branch.at)
+                    if self._is_whole(said):
+                        raise KeyError(branch.node)
                 except KeyError:  # the rule names a turn that cannot be continued
                     self.dropped += 1
                     return None
@@ -200,6 +202,11 @@ class Group:
                 retries -= 1
                 self.retried += 1
                 await self._release(self.record.forget(run.id))
+
+    def _is_whole(self, said: Int32) -> bool:
+        """Whether nothing can follow these tokens of an action: it ended, or has its full length."""
+        stop_ids = self.stage.renderer.stop_ids
+        return len(said) >= self.stage.config.max_new_tokens or (len(said) > 0 and int(said[-1]) in stop_ids)
 
     def _run(
         self,

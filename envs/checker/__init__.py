@@ -17,9 +17,9 @@ from envs.checker import rules_of_leaks as leaks
 from envs.checker import rules_of_replay as replay
 from envs.checker import rules_of_reward as rewards
 from envs.checker import rules_of_tasks as tasks_
-from envs.checker.report import Broken, Case, CheckReport, Status, Unenforceable
 from envs.checker.subject import Subject
 from envs.types import Task
+from sandbox.conformance.report import Broken, Case, CheckReport, Status, Unenforceable
 from sandbox.errors import SandboxUnavailable
 
 __all__ = ["RULES", "Case", "CheckReport", "Rule", "Status", "check"]

@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from envs.checker.report import Broken, Unenforceable
 from envs.checker.subject import Subject
 from envs.errors import EnvError
 from envs.registry import gymnasium_spec
 from envs.snapshots import canonical_json
+from sandbox.conformance.report import Broken, Unenforceable
 from tools.types import Message, ToolSchema
 
 HEAVY = ("torch", "transformers", "vllm", "tensorflow", "jax")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from envs.base import Env
 from envs.checker.conduct import wander
 from envs.checker.holdings import can_look, look, look_until_clean, private_folder
-from envs.checker.report import Broken, Unenforceable
 from envs.checker.subject import Subject, play
 from envs.policies import PolicySpec
 from envs.types import Task
+from sandbox.conformance.report import Broken, Unenforceable
 
 RESETS_PER_ENV = 10
 WARM_UP = 2 * RESETS_PER_ENV

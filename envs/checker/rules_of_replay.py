@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from envs.base import Env
 from envs.checker.conduct import wander
-from envs.checker.report import Broken, Unenforceable
 from envs.checker.rules_of_contract import run_python
 from envs.checker.subject import Subject, Transcript, first_difference, play, step_line
 from envs.policies import PolicySpec, say
@@ -18,6 +17,7 @@ from envs.registry import EnvSpec
 from envs.snapshots import canonical_json
 from envs.taskrows import read_row, task_row
 from envs.types import Snapshot, Task
+from sandbox.conformance.report import Broken, Unenforceable
 from tools.types import Message, ToolSchema
 
 FORKED_TASKS = 2

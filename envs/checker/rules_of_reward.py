@@ -7,10 +7,10 @@ from typing import get_args
 
 from envs.base import Env
 from envs.checker.conduct import barrage
-from envs.checker.report import Broken
 from envs.checker.subject import Subject, Transcript
 from envs.policies import PolicySpec, call
 from envs.types import FaultError, Reward, Split, Step, StopReason, Task
+from sandbox.conformance.report import Broken
 from tools.types import Message
 
 TOLERANCE = 1e-9

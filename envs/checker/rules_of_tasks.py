@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from envs.checker.conduct import barrage
-from envs.checker.report import Broken
 from envs.checker.subject import Subject
 from envs.snapshots import canonical_json
 from envs.taskrows import task_row
 from envs.types import FaultError, Split, Task
+from sandbox.conformance.report import Broken
 
 LONG = 12
 """Shorter answers may appear by chance."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envs.base import Env
-from envs.checker.report import Broken, Unenforceable
 from envs.policies import PolicyKind, PolicySpec
 from envs.registry import EnvSpec
 from envs.snapshots import canonical_json
 from envs.types import Policy, Reward, Split, Step, Task
+from sandbox.conformance.report import Broken, Unenforceable
 from tools.types import Message, ToolSchema
 
 MAX_TURNS_PLAYED = 1000

@@ -5,20 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 import sandbox
-from sandbox import Limits, Sandbox, SandboxSpec
-from sandbox.types import MIB
+from sandbox import Sandbox, SandboxSpec
+from sandbox.conformance import Subject
+from sandbox.conformance.subject import LIMITS
 
-SMALL = Limits(
-    memory_bytes=96 * MIB,
-    processes=24,
-    open_files=64,
-    file_bytes=8 * MIB,
-    workspace_bytes=4 * MIB,
-    tmp_bytes=4 * MIB,
-    max_output_bytes=2000,
-    kill_output_bytes=4 * MIB,
-    timeout_s=20.0,
-)
+SMALL = LIMITS
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,6 +17,12 @@ def _can_run() -> None:
     report = sandbox.capabilities("bubblewrap")
     if "exec" in report.missing:
         pytest.skip(report.missing["exec"])
+
+
+@pytest.fixture(scope="session")
+def subject() -> Subject:
+    """Bubblewrap, as a conformance case sees it."""
+    return Subject.of("bubblewrap")
 
 
 @pytest.fixture

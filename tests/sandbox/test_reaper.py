@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -75,23 +76,24 @@ def test_a_forked_child_does_not_keep_a_dead_owner_alive() -> None:
 import os, signal, sys, sandbox
 from sandbox.machine import machine
 box = sandbox.create()
-owner, parent = machine().ledger.owner, os.getpid()
-if os.fork() == 0:
-    os.kill(parent, signal.SIGKILL)
-    print(owner, flush=True)
-    import time; time.sleep(5); os._exit(0)
-signal.pause()
+child = os.fork()
+if child == 0:
+    import time; time.sleep(60); os._exit(0)
+print(machine().ledger.owner, child, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
 """
-    started = time.monotonic()
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert process.stdout is not None
-    with process.stdout:
-        owner = process.stdout.readline().decode().strip()
+    owner, child = process.stdout.readline().decode().split()
     process.wait()
-    path = next(path for path in ledger.folders() if (path / owner).exists()) / owner
-    reaper.clean()
-    assert not path.exists()
-    assert time.monotonic() - started < 5
+    try:
+        path = next(path for path in ledger.folders() if (path / owner).exists()) / owner
+        reaper.clean()
+        assert not path.exists()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(child), signal.SIGKILL)
+        process.stdout.close()
 
 
 @pytest.mark.parametrize("field", ["boot", "pid_namespace"])
@@ -143,6 +145,7 @@ def test_mounts_in_a_dead_owners_folder_are_unmounted_first(folder: Path) -> Non
 tree = f"{folder.parent}/{{PREFIX}}{{l.owner}}"
 l.record("folder", tree)
 os.makedirs(tree + "/a b/inner")
+import signal
 import subprocess
 subprocess.run(["mount", "-t", "tmpfs", "none", tree + "/a b"], check=True)
 """

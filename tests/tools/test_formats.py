@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -120,11 +119,9 @@ HOSTILE = {
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda f: str(f.name))
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_costs_linear_time(fmt: ToolFormat, kind: str) -> None:
-    start = time.process_time()
+    # Quadratic work over a million pieces takes hours, and the suite's time limit for one test ends it.
     parsed = fmt.parse(HOSTILE[kind], SCHEMAS)
     assert len(parsed.parse_errors) <= 16
-    # Quadratic work over a million pieces takes hours; the bound only tells the two apart.
-    assert time.process_time() - start < 20
 
 
 def hermes(body: str) -> str:

@@ -211,6 +211,20 @@ def test_a_dropped_branch_keeps_its_number():
     assert all(t.startswith(e.id + ":") for e in collection.forest.episodes for t in e.turns)
 
 
+def test_an_action_that_ended_is_not_continued():
+    class AfterTheAction(Rounds):
+        def next(self, forest, budget, rng):
+            branches = super().next(forest, budget, rng)
+            actions = [n for n in forest.nodes.values() if n.kind == "action"]
+            return [Branch(a.id, len(a), 1) for a in actions[:1]] if branches and actions else branches
+
+    collector = toy.collector(toy.engine(toy.look_then_submit))
+    collector.branching = AfterTheAction(["root"], ["root"])
+    collection = toy.collect(collector)
+    assert collection.dropped_branches == 1
+    assert [e.fault for e in collection.forest.episodes] == [None]
+
+
 def test_beyond_the_cap_turns_are_not_branched_from(monkeypatch):
     monkeypatch.setattr(record, "MAX_SNAPSHOTS", 0)
     collector = toy.collector(toy.engine(toy.look_then_submit), branching=TREES)

@@ -1,0 +1,87 @@
+"""Archives into a workspace: regular files under caps, through tarfile's data filter; links and devices are refused."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator
+
+from sandbox.base import Sandbox
+from sandbox.errors import SandboxPathError
+from sandbox.files import WORKSPACE
+from sandbox.types import MIB
+
+_HEADERS_BYTES = 4096
+"""What an entry may take beside its content."""
+
+
+def unpack(
+    box: Sandbox, archive: bytes, *, into: str = ".", max_bytes: int = 64 * MIB, max_files: int = 10_000
+) -> int:
+    """Write the files of a tar archive, plain or gzipped, beneath a folder of the workspace; returns their number.
+
+    Empty folders are left out, modes and owners are those of `Sandbox.write`.
+
+    Raises:
+        SandboxPathError: the archive is damaged, holds anything but files and folders, has a path that leaves the
+            workspace, or unpacks to more than `max_bytes` or `max_files`; files before that entry are written.
+    """
+    written = 0
+    for name, data in _files(archive, max_bytes, max_files):
+        box.write(f"{into}/{name}", data)
+        written += 1
+    return written
+
+
+def _files(archive: bytes, max_bytes: int, max_files: int) -> Iterator[tuple[str, bytes]]:
+    left = max_bytes
+    try:
+        plain = _plain(archive, max_bytes + (max_files + 2) * _HEADERS_BYTES)
+        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as tar:
+            for number, member in enumerate(tar):
+                if number >= max_files:
+                    raise SandboxPathError(f"the archive has more than {max_files} entries; raise max_files")
+                safe = _filtered(member)
+                if safe.isdir():
+                    continue
+                if not safe.isreg() or safe.issparse():
+                    raise SandboxPathError(
+                        f"{member.name[:200]!r} is neither a plain file nor a folder; leave it out"
+                    )
+                left -= safe.size
+                if left < 0:
+                    raise SandboxPathError(
+                        f"the archive unpacks to more than {max_bytes} bytes; raise max_bytes"
+                    )
+                content = tar.extractfile(safe)
+                assert content is not None  # of a regular file
+                yield safe.name, content.read(safe.size)
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, SandboxPathError):
+            raise
+        raise SandboxPathError(f"this is not a sound tar archive: {str(error)[:200]}") from error
+
+
+def _plain(archive: bytes, most: int) -> bytes:
+    """The archive without its compression, of at most `most` bytes: headers can be bombs as well as files."""
+    if not archive.startswith(b"\x1f\x8b"):
+        return archive
+    unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    plain = unzip.decompress(archive, most)
+    if unzip.unconsumed_tail:
+        raise SandboxPathError(f"the archive unpacks to more than {most} bytes; raise max_bytes")
+    return plain
+
+
+def _filtered(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """What tarfile's data filter leaves of an entry.
+
+    Python before 3.11.4 has none; there the rules of `unpack` and of `Sandbox.write` stand alone.
+    """
+    data_filter = getattr(tarfile, "data_filter", None)
+    if data_filter is None:
+        member.name = member.name.lstrip("/")
+        return member
+    filtered: tarfile.TarInfo = data_filter(member, WORKSPACE)
+    return filtered
