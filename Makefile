@@ -23,7 +23,7 @@ quickstart: $(READY)
 
 # One thread of arithmetic a process: two test processes share the cores better than their threads do.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not docker and not postgres and not browser and not vllm'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -102,8 +102,9 @@ def bare_bwrap() -> Job:
 
     def go(_: int) -> None:
         with contextlib.ExitStack() as stack:
-            null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-            stack.callback(os.close, null)
+            null, other = (os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC) for _ in range(2))
+            for fd in (null, other):
+                stack.callback(os.close, fd)
             filter_fd = _memory_file(stack, filtered) if filtered is not None else -1
             words = launch.arguments(
                 etc="/etc/alternatives",
@@ -112,12 +113,13 @@ def bare_bwrap() -> Job:
                 cwd="",
                 env={},
                 status_fd=null,
+                set_up_fd=other,
                 seccomp_fd=filter_fd,
             )
             listed = _memory_file(stack, words)
             done = subprocess.run(
                 [*before, str(bwrap), "--args", str(listed), "--", "/bin/true"],
-                pass_fds=[fd for fd in (null, filter_fd, listed) if fd >= 0],
+                pass_fds=[fd for fd in (null, other, filter_fd, listed) if fd >= 0],
                 capture_output=True,
                 check=False,
             )

@@ -115,6 +115,6 @@ def _environment() -> str:
     python = _CACHE / "bin" / "python"
     if not (_CACHE / ".ready").exists():
         subprocess.run([sys.executable, "-m", "venv", str(_CACHE)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "swe-rex"], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-qq", "swe-rex"], check=True)
         (_CACHE / ".ready").touch()
     return str(python)

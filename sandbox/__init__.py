@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from sandbox.base import Sandbox, SandboxSnapshot, Shell
@@ -58,7 +59,17 @@ def _docker(where: str) -> _Backend:
     return _Backend(lambda spec: docker_setup.create(spec, where), lambda: docker_setup.capabilities(where))
 
 
-_BACKENDS: dict[str, Callable[[str], _Backend]] = {"bubblewrap": _bubblewrap, "docker": _docker}
+def _remote(where: str) -> _Backend:
+    from sandbox.remote import client
+
+    return _Backend(partial(client.create, where), partial(client.capabilities, where))
+
+
+_BACKENDS: dict[str, Callable[[str], _Backend]] = {
+    "bubblewrap": _bubblewrap,
+    "docker": _docker,
+    "remote": _remote,
+}
 """One line per backend. A backend may be given an address: `name:address`."""
 
 

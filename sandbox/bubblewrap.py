@@ -7,6 +7,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -58,6 +59,7 @@ class BubblewrapSandbox:
             if spec.allow:
                 self._programs.gate = Gate(machine.launcher, machine.base, Policy.parse(spec.allow))
             self._stack = Stack(machine, self._family.uid, spec.limits.workspace_bytes, layers)
+            self._programs.evidence = replace(self._programs.evidence, disk_full=self._disk_full)
             self._settle()
         except BaseException:
             self.close()
@@ -94,7 +96,10 @@ class BubblewrapSandbox:
             ValueError: `argv` is empty or too long, `cwd` is no folder of the workspace, or `env` is malformed.
         """
         with self._busy:
-            workspace = self._open_stack().mount_arguments()
+            stack = self._open_stack()
+            if not self._shells and stack.is_cramped():  # filled by a program: those that follow must start
+                self._flatten(stack, len(stack.frozen))
+            workspace = stack.mount_arguments()
             if self._cgroup is not None:
                 self._cgroup.allow(self._processes(len(self._shells)))
             return self._programs.run(argv, workspace, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
@@ -221,6 +226,9 @@ class BubblewrapSandbox:
         """The group's bound: what each launch needs for itself is not charged to the program."""
         own = 2 if self._programs.gate is None else 3
         return self.limits.processes + own * (1 + shells)
+
+    def _disk_full(self) -> bool:
+        return self._stack is not None and self._stack.is_full()
 
     def _forget_shell(self, shell: BubblewrapShell) -> None:
         with self._lock:

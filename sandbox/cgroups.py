@@ -78,6 +78,15 @@ class Cgroup:
         """How often a fork was refused in this group."""
         return self._field(f"{self.pids}/pids.events", b"max") if self.pids else 0
 
+    def memory_refusals(self) -> int:
+        """How often the group met its memory limit."""
+        if not self.memory:
+            return 0
+        if self.version == 2:
+            return self._field(f"{self.memory}/memory.events", b"max")
+        text = self._read(f"{self.memory}/memory.failcnt").strip()
+        return int(text) if text.isdigit() else 0
+
     def reset_peak(self) -> None:
         """Start a new measurement of the memory peak, where the kernel allows it."""
         if self.memory:
@@ -136,7 +145,7 @@ class Cgroup:
         self.close_counters()
         for folder in dict.fromkeys((self.memory, self.pids)):
             if folder:
-                _remove(folder)
+                remove_group(folder)
 
 
 class Cgroups:
@@ -177,7 +186,7 @@ class Cgroups:
     def close(self) -> None:
         """Remove this process's own group."""
         for folder in dict.fromkeys(self._parents.values()):
-            _remove(folder)
+            remove_group(folder)
 
     def _parent(self, controller: str) -> Path:
         own = _own_folder(controller if self.version == 1 else "")
@@ -238,7 +247,8 @@ def _delegate(folder: Path, controller: str) -> None:
         control.write_text(f"+{controller}")
 
 
-def _remove(folder: Path) -> None:
+def remove_group(folder: Path) -> None:
+    """Remove an empty group; one whose last processes are just ending is waited for, up to 2 s."""
     for _ in range(200):
         try:
             folder.rmdir()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from sandbox import files
 from sandbox.cgroups import Cgroup
 from sandbox.errors import SandboxLost, SandboxPathError
 from sandbox.process import End
@@ -13,12 +15,6 @@ from sandbox.types import ExecResult, Output, Reason, Usage
 
 _EXEC_FAILED, _CHDIR_FAILED = b"bwrap: execvp ", b"bwrap: Can't chdir to "
 _ABSENT = b"No such file or directory"
-_RAN_OUT: dict[bytes, Reason] = {
-    b"Resource temporarily unavailable": "pids",
-    b"Cannot allocate memory": "oom",
-    b"No space left on device": "disk",
-    b"Disk quota exceeded": "disk",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +24,7 @@ class Counters:
     group: Cgroup | None
     oom_kills: int = 0
     pids_refusals: int = 0
+    memory_refusals: int = 0
 
     @classmethod
     def start(cls, group: Cgroup | None) -> Counters:
@@ -35,7 +32,7 @@ class Counters:
         if group is None:
             return cls(None)
         group.reset_peak()
-        return cls(group, group.oom_kills(), group.pids_refusals())
+        return cls(group, group.oom_kills(), group.pids_refusals(), group.memory_refusals())
 
     def reason(self) -> Reason:
         """Which total was hit since, if any."""
@@ -45,17 +42,35 @@ class Counters:
             return "oom"
         return "pids" if self.group.pids_refusals() > self.pids_refusals else "ok"
 
+    def at_memory_limit(self) -> bool:
+        """Whether the group met its memory limit since: an allocation may then fail without a kill."""
+        return self.group is not None and self.group.memory_refusals() > self.memory_refusals
+
     def usage(self, wall_s: float, cpu_s: float) -> Usage:
         """Use since; the memory peak counts files in tmpfs, and is 0 without a memory group."""
         return Usage(wall_s=wall_s, cpu_s=cpu_s, max_rss_bytes=self.group.peak_bytes() if self.group else 0)
 
 
-def _exhausted(said: bytes) -> Reason:
-    """Which of the sandbox's totals kept bubblewrap from starting a program, by its own message."""
-    for text, reason in _RAN_OUT.items():
-        if said.startswith(b"bwrap: ") and said.rstrip().endswith(text):
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What else can be seen from outside: whether the workspace is full, and the user's number of processes."""
+
+    disk_full: Callable[[], bool]
+    processes_full: Callable[[], bool]
+
+    def failed(self, code: int) -> Reason:
+        """Why a program that ended with `code`, no other limit having been met, may have failed."""
+        return "disk" if code != 0 and self.disk_full() else "ok"
+
+    def not_started(self, counters: Counters) -> Reason | None:
+        """Which limit kept a program from starting, if one did."""
+        if (reason := counters.reason()) != "ok":
             return reason
-    return "ok"
+        if counters.at_memory_limit():
+            return "oom"
+        if self.processes_full():
+            return "pids"
+        return "disk" if self.disk_full() else None
 
 
 def exit_code(shown: int) -> int:
@@ -65,12 +80,18 @@ def exit_code(shown: int) -> int:
 
 
 def conclude(
-    end: End, killed: Reason | None, pump: Pump, counters: Counters, wall_s: float, cwd: str
+    end: End,
+    killed: Reason | None,
+    pump: Pump,
+    counters: Counters,
+    evidence: Evidence,
+    wall_s: float,
+    cwd: str,
 ) -> ExecResult:
     """The result of a launch that is over.
 
     Raises:
-        SandboxLost: bubblewrap ended without starting the program, or without saying how it ended.
+        SandboxLost: bubblewrap did not start the program, and no limit of the sandbox explains it.
         SandboxPathError: `cwd` is not a folder that can be entered.
     """
     out, err = pump.stdout.output(), pump.stderr.output()
@@ -80,16 +101,24 @@ def conclude(
     if end.exit_code is not None:
         code = exit_code(end.exit_code)
         mine = None if reason == "oom" and code == -signal.SIGKILL else code
+        if reason == "ok":
+            reason = evidence.failed(code)
         return ExecResult(exit_code=mine, stdout=out, stderr=err, reason=reason, usage=usage)
-    # No program ran, so standard error is bubblewrap's: what ran out, the sandbox's own programs used up.
-    reason = _exhausted(err.head) if reason == "ok" else reason
-    if reason != "ok":
+    if reason == "oom":
         return ExecResult(exit_code=None, stdout=out, stderr=err, reason=reason, usage=usage)
+    # No program of this launch ran, so what stands on its standard error is bubblewrap's.
     if err.head.startswith(_EXEC_FAILED):
         code = 127 if err.head.rstrip().endswith(_ABSENT) else 126
-        text = err.head.removeprefix(b"bwrap: execvp ")
-        err = Output(head=text, total_bytes=len(text))
-        return ExecResult(exit_code=code, stdout=out, stderr=err, reason="ok", usage=usage)
+        return _not_run(code, err.head.removeprefix(_EXEC_FAILED), usage)
     if err.head.startswith(_CHDIR_FAILED):
+        if not files.components(cwd):  # a program took its permissions away
+            return _not_run(126, err.head.removeprefix(b"bwrap: "), usage)
         raise SandboxPathError(f"cwd {cwd!r} is not a folder that can be entered; create it first")
+    if (limit := evidence.not_started(counters)) is not None:
+        return ExecResult(exit_code=None, stdout=Output(), stderr=Output(), reason=limit, usage=usage)
     raise SandboxLost(f"bubblewrap did not run the program: {err.text.strip()[:500] or 'no message'}")
+
+
+def _not_run(code: int, text: bytes, usage: Usage) -> ExecResult:
+    err = Output(head=text, total_bytes=len(text))
+    return ExecResult(exit_code=code, stdout=Output(), stderr=err, reason="ok", usage=usage)

@@ -90,9 +90,9 @@ class DockerShell:
             limits.timeout_s if timeout_s is None else timeout_s,
             script,
             self._notice,
-            lambda: protocol.code_of(program.noticed, token) is not None,
+            lambda: protocol.parse_notice(program.noticed, token) is not None,
         )
-        code = protocol.code_of(program.noticed, token)
+        code = protocol.parse_notice(program.noticed, token)
         lost = ended or code is None
         if lost:
             end = self._end()
@@ -129,7 +129,10 @@ class DockerShell:
                 script = f"exec {protocol.NOTICE}>/run/{name}\n".encode() + protocol.script("", token)
                 known = self._program
                 known.run(
-                    _START_S, script, self._notice, lambda: protocol.code_of(known.noticed, token) is not None
+                    _START_S,
+                    script,
+                    self._notice,
+                    lambda: protocol.parse_notice(known.noticed, token) is not None,
                 )
                 if known.running and known.kill_reason is None:
                     return None

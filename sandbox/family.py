@@ -52,6 +52,10 @@ class Family:
             return self._members * (processes + 2)
         return _tasks_of(os.geteuid()) + processes + _SLACK
 
+    def at_process_bound(self, processes: int) -> bool:
+        """Whether this family's user has so many processes that RLIMIT_NPROC refuses more."""
+        return self.uid is not None and _tasks_of(self.uid) + 2 >= self.process_bound(processes)
+
 
 class Snapshot:
     """See `sandbox.base.SandboxSnapshot`; it may outlive the sandbox that it was taken of."""

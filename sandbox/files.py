@@ -38,6 +38,10 @@ def components(path: str) -> list[str]:
     Raises:
         SandboxPathError: it leaves the workspace, or nests too deep.
     """
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise SandboxPathError(f"{path!r} cannot be encoded as UTF-8; give another name") from error
     if path == WORKSPACE or path.startswith(WORKSPACE + "/"):
         path = path[len(WORKSPACE) + 1 :]
     elif path.startswith("/"):

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sandbox import files
 from sandbox.errors import SandboxPathError
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from sandbox.layers import Stack
 
 _MODE = 0o7777
-
-
-class _Copy(NamedTuple):
-    uid: int | None
-    marks: bool
+_LEVELS = 16  # copied in one go; what lies deeper is come back to, so that few descriptors are open at once
+_STEPS = 1_000_000  # folders entered on the way back to what lies deeper
+_PATH_BYTES = 4000  # of the kernel's 4096
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def merge(stack: Stack, merged: int, uid: int | None) -> None:
@@ -44,38 +43,109 @@ def merge(stack: Stack, merged: int, uid: int | None) -> None:
 
 
 def flatten(roots: list[int], target: int, uid: int | None, *, marks: bool = False) -> None:
-    """Copy what a merged view shows into the empty folder `target`.
+    """Copy what a merged view shows into the empty folder `target`; no program may run in either meanwhile.
 
-    Modes, times, links (as links) and named pipes are kept; sockets are left out; a file with several hard links
-    becomes several files; holes stay holes. With `marks`, the copy is to lie over further layers: what hides their
-    entries is kept too.
+    Modes, times, links (hard ones as such where their path is not too long) and named pipes are kept; sockets are
+    left out; holes stay holes. Folders may nest to any depth. With `marks`, the copy is to lie over further layers:
+    what hides their entries is kept too.
 
     Raises:
-        SandboxPathError: it nests deeper than `files.MAX_DEPTH`, or does not fit.
+        SandboxPathError: it does not fit, or a file may not be read.
     """
     try:
-        _copy_folder(tuple(roots), target, _Copy(uid, marks), 0)
+        _Copy(tuple(roots), target, uid, marks).run()
     except OSError as error:
         raise SandboxPathError(f"the workspace cannot be copied: {error.strerror or error}") from error
 
 
-def _copy_folder(folders: tuple[int, ...], target: int, how: _Copy, depth: int) -> None:
-    if depth > files.MAX_DEPTH:
-        raise SandboxPathError(
-            f"the workspace nests deeper than {files.MAX_DEPTH} folders; it cannot be copied"
-        )
-    names = dict.fromkeys(name for folder in folders for name in sorted(os.listdir(folder)))
-    for name in names:
-        with ExitStack() as opened:
-            entry = files.find(opened, folders, name)
-            if entry is not None:
-                hides = how.marks and bool(entry.folders) and _hides(folders, entry, name)
-                _copy_entry(opened, entry, name, target, how, depth, hides)
-            elif how.marks:
-                os.mknod(name, stat.S_IFCHR, 0, dir_fd=target)
-    status = os.fstat(folders[0])
-    os.fchmod(target, stat.S_IMODE(status.st_mode) & _MODE)
-    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+class _Copy:
+    def __init__(self, roots: tuple[int, ...], target: int, uid: int | None, marks: bool) -> None:
+        self._roots, self._target, self._uid, self._marks = roots, target, uid, marks
+        self._pending: list[tuple[str, ...]] = [()]
+        self._linked: dict[tuple[int, int], str] = {}
+        self._steps = 0
+
+    def run(self) -> None:
+        while self._pending:
+            path = self._pending.pop()
+            with ExitStack() as opened:
+                folders, target = self._enter(opened, path)
+                self._folder(path, folders, target, _LEVELS)
+
+    def _enter(self, opened: ExitStack, path: tuple[str, ...]) -> tuple[tuple[int, ...], int]:
+        """Open a folder of both sides by its path, holding one level at a time."""
+        self._steps += len(path)
+        if self._steps > _STEPS:
+            raise SandboxPathError("the workspace nests too deep in too many places; it cannot be copied")
+        folders, target, held = self._roots, self._target, ExitStack()
+        for name in path:
+            with held:
+                level = ExitStack()
+                opened.push(level)
+                entry = files.find(level, folders, name)
+                target = os.open(name, _FOLDER, dir_fd=target)
+                level.callback(os.close, target)
+                folders = entry.folders if entry is not None else ()
+            held = level
+        return folders, target
+
+    def _folder(self, path: tuple[str, ...], folders: tuple[int, ...], target: int, levels: int) -> None:
+        names = dict.fromkeys(name for folder in folders for name in sorted(os.listdir(folder)))
+        for name in names:
+            with ExitStack() as opened:
+                entry = files.find(opened, folders, name)
+                if entry is None:
+                    if self._marks:
+                        os.mknod(name, stat.S_IFCHR, 0, dir_fd=target)
+                    continue
+                if not entry.folders:
+                    self._entry(opened, entry, (*path, name), target)
+                    continue
+                os.mkdir(name, 0o700, dir_fd=target)
+                fd = os.open(name, _FOLDER, dir_fd=target)
+                opened.callback(os.close, fd)
+                if self._marks and _hides(folders, entry, name):
+                    os.setxattr(fd, files.OPAQUE, b"y")
+                if levels == 1:
+                    self._pending.append((*path, name))
+                    continue
+                self._folder((*path, name), entry.folders, fd, levels - 1)
+        status = os.fstat(folders[0])
+        if self._uid is not None:
+            os.fchown(target, self._uid, self._uid)
+        os.fchmod(target, stat.S_IMODE(status.st_mode) & _MODE)
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def _entry(self, opened: ExitStack, entry: files.Entry, path: tuple[str, ...], target: int) -> None:
+        status, name = entry.status, path[-1]
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(name, dir_fd=entry.holder), name, dir_fd=target)
+        elif stat.S_ISREG(status.st_mode):
+            if self._link(status, path, target):
+                return
+            _copy_file(opened, entry, name, target)
+        elif stat.S_ISFIFO(status.st_mode):
+            os.mkfifo(name, 0o600, dir_fd=target)
+        else:
+            return
+        if self._uid is not None:
+            os.chown(name, self._uid, self._uid, dir_fd=target, follow_symlinks=False)
+        if not stat.S_ISLNK(status.st_mode):
+            os.chmod(name, stat.S_IMODE(status.st_mode) & _MODE, dir_fd=target)
+        times = (status.st_atime_ns, status.st_mtime_ns)
+        os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
+
+    def _link(self, status: os.stat_result, path: tuple[str, ...], target: int) -> bool:
+        """Make a further name of a file that was copied; False if this is its first."""
+        if status.st_nlink == 1:
+            return False
+        key, shown = (status.st_dev, status.st_ino), "/".join(path)
+        if (first := self._linked.get(key)) is not None:
+            os.link(first, path[-1], src_dir_fd=self._target, dst_dir_fd=target, follow_symlinks=False)
+            return True
+        if len(os.fsencode(shown)) < _PATH_BYTES:
+            self._linked[key] = shown
+        return False
 
 
 def _hides(folders: tuple[int, ...], entry: files.Entry, name: str) -> bool:
@@ -91,36 +161,6 @@ def _has(folder: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _copy_entry(
-    opened: ExitStack, entry: files.Entry, name: str, target: int, how: _Copy, depth: int, hides: bool
-) -> None:
-    mode = entry.status.st_mode
-    times = (entry.status.st_atime_ns, entry.status.st_mtime_ns)
-    if entry.folders:
-        os.mkdir(name, 0o700, dir_fd=target)
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
-        opened.callback(os.close, fd)
-        if hides:
-            os.setxattr(fd, files.OPAQUE, b"y")
-        _copy_folder(entry.folders, fd, how, depth + 1)
-        if how.uid is not None:
-            os.fchown(fd, how.uid, how.uid)
-        return
-    if stat.S_ISLNK(mode):
-        os.symlink(os.readlink(name, dir_fd=entry.holder), name, dir_fd=target)
-    elif stat.S_ISREG(mode):
-        _copy_file(opened, entry, name, target)
-    elif stat.S_ISFIFO(mode):
-        os.mkfifo(name, 0o600, dir_fd=target)
-    else:
-        return
-    if how.uid is not None:
-        os.chown(name, how.uid, how.uid, dir_fd=target, follow_symlinks=False)
-    if not stat.S_ISLNK(mode):
-        os.chmod(name, stat.S_IMODE(mode) & _MODE, dir_fd=target)
-    os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
 
 
 def _copy_file(opened: ExitStack, entry: files.Entry, name: str, target: int) -> None:

@@ -29,6 +29,9 @@ _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
+MAX_WORDS = 8000
+"""Of a command line; bubblewrap takes 9000, its own included."""
+_MAX_VARIABLES = 2000
 SHM_BYTES = 16 * 1024 * 1024
 
 # Joins the groups, offers itself first to the out-of-memory killer, and becomes what follows.
@@ -89,10 +92,12 @@ def environment(added: Mapping[str, str]) -> dict[str, str]:
     Raises:
         ValueError: a name or value cannot stand in an environment.
     """
+    if len(added) > _MAX_VARIABLES:
+        raise ValueError(f"{len(added)} environment variables are more than {_MAX_VARIABLES}; use a file")
     for name, value in added.items():
-        if not name or "=" in name or "\0" in name + value:
+        if not name or "=" in name or "\0" in name + value or not encodable(name + value):
             raise ValueError(
-                f"environment variable {name!r} has an empty name, or contains '=' or a NUL byte"
+                f"environment variable {name!r} has an empty name, contains '=' or a NUL byte, or is not UTF-8"
             )
     return {**_ENVIRONMENT, **added}
 
@@ -105,6 +110,7 @@ def arguments(
     cwd: str,
     env: Mapping[str, str],
     status_fd: int,
+    set_up_fd: int,
     seccomp_fd: int,
 ) -> bytes:
     """The argument list, NUL-separated.
@@ -116,6 +122,7 @@ def arguments(
         cwd: Folder relative to the workspace.
         env: Added to the standard environment.
         status_fd: Where bubblewrap reports.
+        set_up_fd: What bubblewrap closes when the program starts.
         seccomp_fd: Where it reads the filter; -1 for none.
 
     Raises:
@@ -131,9 +138,19 @@ def arguments(
     words += ["--tmpfs", "/dev/shm", "--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs", "/tmp"]
     words += [*workspace, "--chdir", f"{WORKSPACE}/{cwd}".rstrip("/"), "--cap-drop", "ALL"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--json-status-fd", str(status_fd)]
+    words += ["--info-fd", str(set_up_fd)]
     if seccomp_fd >= 0:
         words += ["--seccomp", str(seccomp_fd)]
     return b"".join(os.fsencode(word) + b"\0" for word in words)
+
+
+def encodable(text: str) -> bool:
+    """Whether the kernel can be given a text: lone surrogates, which JSON can carry, have no bytes."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _system_folders() -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox import disks, files
 from sandbox.errors import SandboxPathError
@@ -19,10 +19,18 @@ from sandbox.removal import remove_tree
 if TYPE_CHECKING:
     from sandbox.machine import Machine
 
-_FLOOR_BYTES = 64 * 1024
+_FLOOR_BYTES, _FLOOR_INODES = 16 * 1024, 64
+_MOUNT_INODES = 16  # what mounting an overlay takes of its writable layer, with some to spare
 LARGE_BYTES = 256 << 20
 """From here on a workspace lies on disk: a tmpfs is memory, and charged to the programs that fill it."""
 _numbers = itertools.count(1)
+
+
+class Room(NamedTuple):
+    """Of a layer: bytes by whole pages, and files."""
+
+    size_bytes: int
+    inodes: int
 
 
 class Layer:
@@ -32,14 +40,16 @@ class Layer:
     where it may be mounted together with the layers below.
     """
 
-    def __init__(self, machine: Machine, uid: int | None, size_bytes: int, *, on_disk: bool = False) -> None:
+    def __init__(
+        self, machine: Machine, uid: int | None, size_bytes: int, inodes: int, *, on_disk: bool = False
+    ) -> None:
         self._machine, self._users, self._lock = machine, 1, threading.Lock()
         self._name = f"{next(_numbers):x}"
         self._frozen_bytes: int | None = None
         self._path = os.path.join(machine.base, self._name)
         self.files, self.work = os.path.join(self._path, "u"), os.path.join(self._path, "w")
         self.merged = os.path.join(self._path, "m")
-        self.size_bytes = max(size_bytes, _FLOOR_BYTES)
+        self.size_bytes, self.inodes = max(size_bytes, _FLOOR_BYTES), max(inodes, _FLOOR_INODES)
         machine.launcher.call(lambda: self._make(uid, on_disk))
 
     def open(self, *, merged: bool = False) -> int:
@@ -56,23 +66,33 @@ class Layer:
                 "the workspace cannot be read: a program took its permissions away"
             ) from error
 
-    def used_bytes(self) -> int:
-        """Bytes taken, by whole pages; 0 where layers are not bounded."""
+    def used(self) -> Room:
+        """What is taken; nothing where layers are not bounded."""
+        stat = self._statvfs()
+        if stat is None:
+            return Room(0, 0)
+        return Room((stat.f_blocks - stat.f_bfree) * stat.f_frsize, stat.f_files - stat.f_ffree)
+
+    def left(self) -> Room | None:
+        """What is free; None where layers are not bounded."""
+        stat = self._statvfs()
+        return None if stat is None else Room(stat.f_bfree * stat.f_frsize, stat.f_ffree)
+
+    def _statvfs(self) -> os.statvfs_result | None:
         if not self._machine.bounded_layers:
-            return 0
+            return None
         fd = self.open()
         try:
-            stat = os.fstatvfs(fd)
+            return os.fstatvfs(fd)
         finally:
             os.close(fd)
-        return (stat.f_blocks - stat.f_bfree) * stat.f_frsize
 
     def share_bytes(self) -> int:
         """Bytes taken, divided among its users."""
         if self._frozen_bytes is None:
             fd = self.open()
             try:
-                self._frozen_bytes = self.used_bytes() or files.disk_bytes(fd)
+                self._frozen_bytes = self.used().size_bytes or files.disk_bytes(fd)
             finally:
                 os.close(fd)
         return self._frozen_bytes // max(self._users, 1)
@@ -103,12 +123,12 @@ class Layer:
     def _make(self, uid: int | None, on_disk: bool) -> None:
         os.mkdir(self._path, 0o711)
         os.chmod(self._path, 0o711)
-        if self._machine.bounded_layers:
-            inodes = 1024 + self.size_bytes // 4096
-            if not (on_disk and disks.mount(self._path, self.size_bytes, inodes)):
-                self._machine.launcher.mount_tmpfs(
-                    self._path, size_bytes=self.size_bytes, inodes=inodes, mode=0o711
-                )
+        if not self._machine.bounded_layers:
+            pass
+        elif not (on_disk and disks.mount(self._path, self.size_bytes, self.inodes)):
+            self._machine.launcher.mount_tmpfs(
+                self._path, size_bytes=self.size_bytes, inodes=self.inodes, mode=0o711
+            )
         for path in (self.files, self.work):
             os.mkdir(path, 0o755)
             os.chmod(path, 0o755)
@@ -130,6 +150,7 @@ class Stack:
         self, machine: Machine, uid: int | None, size_bytes: int, frozen: tuple[Layer, ...] = ()
     ) -> None:
         self._machine, self._uid, self._size_bytes = machine, uid, size_bytes
+        self._inodes = 1024 + size_bytes // 4096
         self.frozen = tuple(layer.acquire() for layer in frozen)
         self._mounted = False
         self.upper = self._new_upper()
@@ -165,8 +186,23 @@ class Stack:
             layer.release()
 
     def blank(self) -> Layer:
-        """An empty layer of the full size, for `replace`."""
-        return self._layer(self._size_bytes)
+        """An empty layer for `replace`, of the full size or of what all layers hold, where that is more."""
+        taken = self._taken(self.upper, *self.frozen)
+        size_bytes = max(self._size_bytes, taken.size_bytes + _FLOOR_BYTES)
+        return self._layer(size_bytes, max(self._inodes, taken.inodes + _FLOOR_INODES))
+
+    def is_full(self) -> bool:
+        """Whether not a byte or not a file more can be written."""
+        left = self.upper.left()
+        return left is not None and (left.size_bytes == 0 or left.inodes == 0)
+
+    def is_cramped(self) -> bool:
+        """Whether it should be flattened before a program starts.
+
+        What a program deletes of a frozen layer frees nothing, and the overlay itself needs some room.
+        """
+        left = self.upper.left() if self.frozen else None
+        return left is not None and (left.inodes < _MOUNT_INODES or left.size_bytes == 0)
 
     def to_merge(self) -> int:
         """How many of the nearest frozen layers to merge with the writable one before more is stacked on them.
@@ -175,7 +211,7 @@ class Stack:
         writable one. A layer that holds more than all others together, such as a big initial workspace, is left
         where it is, so that small changes do not copy it.
         """
-        sizes = [layer.used_bytes() for layer in self.frozen]
+        sizes = [layer.used().size_bytes for layer in self.frozen]
         total = sum(sizes)
         wasteful = total > self._size_bytes // 2 and total - sizes[-1] > self._size_bytes // 4
         if wasteful or not self._machine.overlay:
@@ -231,8 +267,16 @@ class Stack:
         self.frozen = ()
 
     def _new_upper(self) -> Layer:
-        taken = sum(layer.used_bytes() for layer in self.frozen)
-        return self._layer(self._size_bytes - taken)
+        taken = self._taken(*self.frozen)
+        # Files are bounded more loosely than bytes: deleting what is frozen takes one each.
+        inodes = self._inodes if taken.inodes <= self._inodes else 0
+        return self._layer(self._size_bytes - taken.size_bytes, inodes)
 
-    def _layer(self, size_bytes: int) -> Layer:
-        return Layer(self._machine, self._uid, size_bytes, on_disk=self._size_bytes >= LARGE_BYTES)
+    def _layer(self, size_bytes: int, inodes: int) -> Layer:
+        on_disk = self._size_bytes >= LARGE_BYTES
+        return Layer(self._machine, self._uid, size_bytes, inodes, on_disk=on_disk)
+
+    @staticmethod
+    def _taken(*layers: Layer) -> Room:
+        used = [layer.used() for layer in layers]
+        return Room(sum(room.size_bytes for room in used), sum(room.inodes for room in used))

@@ -67,6 +67,8 @@ class Machine:
         sources = _program_files(bwrap)
         self.launcher.call(lambda: self._install(sources))
         self.report: CapabilityReport | None = None
+        self.launches = threading.BoundedSemaphore(2 + 2 * (os.cpu_count() or 1))
+        """Launches that are set up at the same time."""
         self.live: set[Callable[[], None]] = set()
         """Closers of what is open, for the end of the process."""
 

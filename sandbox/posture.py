@@ -73,7 +73,7 @@ def describe(pid: int) -> dict[str, Any]:
 
 
 def _fields(path: Path) -> Iterator[tuple[str, str]]:
-    for line in path.read_text().splitlines():
+    for line in path.read_text(errors="replace").splitlines():
         name, _, value = line.partition(":")
         yield name, value.strip()
 

@@ -21,6 +21,8 @@ from sandbox.types import Reason
 
 _DEATH_S = 10.0  # how long a killed tree may take; only a task stuck in the kernel takes longer
 _GRACE_S = 2.0
+_LINE_BYTES = 65536  # of the status pipe; bubblewrap writes a few hundred
+_PID_MAX = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,34 @@ class End:
     cpu_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One line of bubblewrap's status pipe; what it does not say is None."""
+
+    child_pid: int | None = None
+    exit_code: int | None = None
+
+
+def parse_status(line: bytes) -> Status:
+    """Read one line. The program's own doing is behind the exit code: init has an address space that it can write."""
+    try:
+        report = json.loads(line)
+    except (ValueError, RecursionError):
+        return Status()
+    if not isinstance(report, dict):
+        return Status()
+    pid, code = report.get("child-pid"), report.get("exit-code")
+    return Status(
+        child_pid=pid if type(pid) is int and 0 < pid <= _PID_MAX else None,
+        exit_code=code & 255 if type(code) is int else None,
+    )
+
+
 @dataclass(slots=True)
 class Pipes:
-    """This side's ends; `stdin` is None when the program reads from /dev/null."""
+    """This side's ends; `stdin` is None when the program reads from /dev/null, `set_up` once that is over."""
 
+    set_up: int | None
     stdin: int | None
     stdout: int
     stderr: int
@@ -46,11 +72,11 @@ class Pipes:
 
     def close(self) -> None:
         """Close what is still open."""
-        for fd in (self.stdin, self.stdout, self.stderr, self.status, *self.extra):
+        for fd in (self.set_up, self.stdin, self.stdout, self.stderr, self.status, *self.extra):
             if fd is not None:
                 with contextlib.suppress(OSError):
                     os.close(fd)
-        self.stdin, self.extra = None, []
+        self.set_up, self.stdin, self.extra = None, None, []
 
 
 class Process:
@@ -75,12 +101,34 @@ class Process:
             while chunk := os.read(self.pipes.status, 4096):
                 self._status += chunk
             self.status_closed = True
-        *lines, self._status = self._status.split(b"\n")
+        *lines, rest = self._status.split(b"\n")
+        self._status = rest[:_LINE_BYTES]
         for line in lines:
-            report = json.loads(line)
-            self._exit_code = report.get("exit-code", self._exit_code)
-            if "child-pid" in report:
-                self._watch_init(report["child-pid"])
+            report = parse_status(line)
+            if report.exit_code is not None:
+                self._exit_code = report.exit_code
+            if report.child_pid is not None:
+                self._watch_init(report.child_pid)
+
+    def wait_set_up(self) -> None:
+        """Wait until the program itself runs, or bubblewrap has ended, or was to be killed and does not end."""
+        poll = select.poll()
+        for fd in (self.exited, self.pipes.set_up, self.pipes.status):
+            if fd is not None:
+                poll.register(fd, select.POLLIN)
+        ready: set[int] = set()
+        while not ready & {self.exited, self.pipes.set_up} and not self.overdue():
+            ready = {fd for fd, _ in poll.poll(100)}
+            if self.pipes.status in ready:
+                self.take_status()
+                if self.status_closed:
+                    poll.unregister(self.pipes.status)
+                    ready.discard(self.pipes.status)
+            if self.pipes.set_up in ready and os.read(self.pipes.set_up, 4096):  # a report, not yet the end
+                ready.discard(self.pipes.set_up)
+        if self.pipes.set_up is not None:
+            os.close(self.pipes.set_up)
+            self.pipes.set_up = None
 
     def kill(self, reason: Reason) -> None:
         """Kill everything in the sandbox; the first reason given stays."""
@@ -175,7 +223,7 @@ def spawn(
     command: Callable[[int], Sequence[str]],
     *,
     folder: str,
-    arguments: Callable[[int, int], bytes],
+    arguments: Callable[[int, int, int], bytes],
     seccomp: bytes | None,
     with_stdin: bool,
     extra: Sequence[int] = (),
@@ -185,7 +233,8 @@ def spawn(
     Args:
         command: From the descriptor of the argument list to the command line.
         folder: Working directory, which holds `bwrap`.
-        arguments: From the descriptors of the status pipe and of the filter (-1: none) to the argument list.
+        arguments: From the descriptors of the status pipe, of the set-up pipe and of the filter (-1: none) to the
+            argument list.
         seccomp: The filter.
         with_stdin: Whether to open a pipe to its standard input.
         extra: Descriptors that the program inherits.
@@ -197,9 +246,10 @@ def spawn(
         out, out_w = _pipe(ours, theirs)
         err, err_w = _pipe(ours, theirs)
         status, status_w = _pipe(ours, theirs)
+        set_up, set_up_w = _pipe(ours, theirs)
         stdin, stdin_w = (subprocess.DEVNULL, None) if not with_stdin else _pipe(theirs, ours)
         filter_fd = _memory_file(theirs, seccomp) if seccomp is not None else -1
-        list_fd = _memory_file(theirs, arguments(status_w, filter_fd))
+        list_fd = _memory_file(theirs, arguments(status_w, set_up_w, filter_fd))
         popen = subprocess.Popen(
             command(list_fd),
             cwd=folder,
@@ -207,15 +257,15 @@ def spawn(
             stdin=stdin,
             stdout=out_w,
             stderr=err_w,
-            pass_fds=[fd for fd in (status_w, filter_fd, list_fd, *extra) if fd >= 0],
+            pass_fds=[fd for fd in (status_w, set_up_w, filter_fd, list_fd, *extra) if fd >= 0],
             start_new_session=True,
             umask=0o022,
         )
         ours.pop_all()
-        for fd in (out, err, status, stdin_w):
+        for fd in (out, err, status, set_up, stdin_w):
             if fd is not None:
                 os.set_blocking(fd, False)
-        return Process(popen, Pipes(stdin_w, out, err, status))
+        return Process(popen, Pipes(set_up, stdin_w, out, err, status))
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
@@ -243,7 +293,7 @@ def _ready(fd: int, timeout_s: float) -> bool:
 def _is_inner_init(pid: int) -> bool:
     """Whether a pid is still what bubblewrap meant by it: the first process of a pid namespace below this one."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        text = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
     except OSError:
         return False
     numbers = next((line.split()[1:] for line in text.splitlines() if line.startswith("NSpid:")), [])

@@ -44,6 +44,6 @@ def is_exiting(pid: int) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")  # a program names its processes in any bytes
     except OSError:
         return ""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sandbox import files, launch
 from sandbox.cgroups import Cgroup
-from sandbox.conclude import Counters, conclude
+from sandbox.conclude import Counters, Evidence, conclude
 from sandbox.errors import SandboxClosed, SandboxLost
 from sandbox.family import Family
 from sandbox.machine import Machine
@@ -28,6 +28,7 @@ class Programs:
         self.limits = spec.limits
         self.cgroup: Cgroup | None = None
         self.gate: Gate | None = None
+        self.evidence = Evidence(disk_full=lambda: False, processes_full=self._processes_full)
         self._running: set[Process] = set()
         self._lock = threading.Lock()
         self._stopped = False
@@ -42,7 +43,7 @@ class Programs:
         with_stdin: bool = False,
         extra: Sequence[int] = (),
     ) -> Process:
-        """Launch a program and return at once; the caller supervises it and calls `end`.
+        """Launch a program and return when it runs; the caller supervises it and calls `end`.
 
         `workspace` are the arguments that mount it; `extra` are descriptors that the program inherits.
 
@@ -70,7 +71,9 @@ class Programs:
             process = spawn(
                 lambda list_fd: [*before, "./bwrap", "--args", str(list_fd), "--", *words],
                 folder=machine.bin,
-                arguments=lambda status_fd, seccomp_fd: arguments(status_fd=status_fd, seccomp_fd=seccomp_fd),
+                arguments=lambda status, set_up, seccomp: arguments(
+                    status_fd=status, set_up_fd=set_up, seccomp_fd=seccomp
+                ),
                 seccomp=machine.seccomp,
                 with_stdin=with_stdin,
                 extra=extra,
@@ -79,9 +82,18 @@ class Programs:
                 self._running.add(process)
             return process
 
-        process = self._launch(go)
-        if self._stopped:
-            process.kill("killed")
+        # Namespaces and mounts are made under locks of the whole kernel: hundreds at once hinder one another, and
+        # programs would use up their time before they run.
+        with machine.launches:
+            process = self._launch(go)
+            if self._stopped:
+                process.kill("killed")
+            try:
+                process.wait_set_up()
+            except BaseException:  # an interrupt
+                process.kill("killed")
+                self.end(process)
+                raise
         return process
 
     def run(
@@ -109,7 +121,18 @@ class Programs:
             raise
         finally:
             end = self.end(process, pump)
-        return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, cwd)
+        return self.conclude(end, process, pump, counters, started, cwd)
+
+    def conclude(
+        self, end: End, process: Process, pump: Pump, counters: Counters, started: float, cwd: str = "."
+    ) -> ExecResult:
+        """The result of a launch that is over; `started` is when, on the monotonic clock.
+
+        Raises:
+            As `conclude.conclude`.
+        """
+        wall_s = time.monotonic() - started
+        return conclude(end, process.kill_reason, pump, counters, self.evidence, wall_s, cwd)
 
     def end(self, process: Process, pump: Pump | None = None) -> End:
         """Wait until nothing of a launch is left and take its last output.
@@ -153,6 +176,11 @@ class Programs:
                 ) from error
             raise SandboxLost(f"the sandbox cannot be launched: {error}") from error
 
+    def _processes_full(self) -> bool:
+        if self.cgroup is not None and self.cgroup.pids is not None:
+            return False  # its counter has told already
+        return self._family.at_process_bound(self.limits.processes)
+
     def _host_command(self) -> list[str]:
         machine, group = self._machine, self.cgroup
         return launch.host_command(
@@ -173,5 +201,11 @@ def checked_argv(argv: Sequence[str]) -> list[str]:
     """
     words = [] if isinstance(argv, str) else list(argv)
     if not words or not words[0] or any("\0" in word for word in words):
-        raise ValueError(f"argv must be a non-empty list of strings without NUL bytes, not {argv!r}")
+        raise ValueError(f"argv must be a non-empty list of strings without NUL bytes, not {argv!r:.200}")
+    if not all(map(launch.encodable, words)):
+        raise ValueError(f"argv contains a lone surrogate, which UTF-8 cannot encode: {argv!r:.200}")
+    if len(words) > launch.MAX_WORDS:
+        raise ValueError(
+            f"argv is too long: {len(words)} words, at most {launch.MAX_WORDS}; pass large data by stdin or a file"
+        )
     return words

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import importlib
 import importlib.util
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sandbox import ledger
+from sandbox.cgroups import remove_group
 from sandbox.ledger import DeadOwner
 from sandbox.removal import remove_tree
 from sandbox.survivors import Survivors, held_uids
@@ -98,7 +100,9 @@ def _is_its(path: str, owner: DeadOwner) -> bool:
 
 def _remove_groups(path: str) -> None:
     for folder, _, _ in os.walk(path, topdown=False):
-        os.rmdir(folder)
+        remove_group(Path(folder))
+    if os.path.isdir(path):
+        raise OSError(errno.EBUSY, "processes remain in the group", path)
 
 
 def _mounts(tree: str) -> list[str]:

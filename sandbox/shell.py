@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from sandbox.conclude import Counters, conclude, exit_code
+from sandbox.conclude import Counters, exit_code
 from sandbox.errors import SandboxClosed
+from sandbox.launch import encodable
 from sandbox.process import Process
 from sandbox.programs import Programs
 from sandbox.pump import Pump
@@ -24,6 +25,20 @@ from sandbox.types import ExecResult
 _BASH = "/bin/bash --norc --noprofile"
 NOTICE = 3
 """The notice pipe in the shell. Bash keeps descriptors of its own from 10 upwards and would trip over ours there."""
+
+
+def parse_notice(noticed: bytes | bytearray, token: str) -> int | None:
+    """The exit code that a token stands before; None while it has not come.
+
+    A program can read the token off its shell's input, and so forge its own exit code; it gains nothing by it.
+    """
+    if token.encode() not in noticed:  # nearly always so until the end
+        return None
+    for line in bytes(noticed).split(b"\n")[:-1]:
+        name, _, code = line.partition(b" ")
+        if name == token.encode() and code.isdigit() and len(code) <= 3:
+            return int(code)
+    return None
 
 
 class BubblewrapShell:
@@ -51,10 +66,10 @@ class BubblewrapShell:
         Raises:
             SandboxClosed: the shell or its sandbox was closed.
             SandboxLost: the shell cannot be started again.
-            ValueError: the command contains a NUL byte.
+            ValueError: the command contains a NUL byte or what UTF-8 cannot encode.
         """
-        if "\0" in command:
-            raise ValueError("a command cannot contain a NUL byte; write it without")
+        if "\0" in command or not encodable(command):
+            raise ValueError("a command cannot contain a NUL byte or a lone surrogate; write it without")
         with self._lock:
             if self._closed:
                 raise SandboxClosed("the shell was closed; open another")
@@ -81,19 +96,20 @@ class BubblewrapShell:
         pump = Pump(process, limits, script, self._notice)
         ended = pump.run(
             limits.timeout_s if timeout_s is None else timeout_s,
-            lambda: code_of(pump.noticed, token) is not None,
+            lambda: parse_notice(pump.noticed, token) is not None,
         )
-        code = code_of(pump.noticed, token)
-        if ended or code is None:
+        shown = parse_notice(pump.noticed, token)
+        if ended or shown is None:
             self._process = None
             end = self._programs.end(process, pump)
-            return conclude(end, process.kill_reason, pump, counters, time.monotonic() - started, ".")
+            return self._programs.conclude(end, process, pump, counters, started)
         pump.drain()
+        code, reason = exit_code(shown), counters.reason()
         return ExecResult(
-            exit_code=exit_code(code),
+            exit_code=code,
             stdout=pump.stdout.output(),
             stderr=pump.stderr.output(),
-            reason=counters.reason(),
+            reason=self._programs.evidence.failed(code) if reason == "ok" else reason,
             usage=counters.usage(time.monotonic() - started, 0.0),
         )
 
@@ -126,14 +142,3 @@ def script(command: str, token: str) -> bytes:
     text = f"builtin eval -- {shlex.quote(command)} </dev/null {NOTICE}>&-\n"
     text += f"builtin printf '%s %d\\n' {token} $? >&{NOTICE}\n"
     return os.fsencode(text)
-
-
-def code_of(noticed: bytearray, token: str) -> int | None:
-    """The exit code on the line that begins with the token, once that line is whole."""
-    if token.encode() not in noticed:  # nearly always so until the end; no pattern is compiled for it
-        return None
-    for line in bytes(noticed).split(b"\n")[:-1]:
-        name, _, code = line.partition(b" ")
-        if name == token.encode() and code.isdigit():
-            return int(code)
-    return None

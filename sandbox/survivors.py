@@ -73,9 +73,9 @@ class Survivors:
     def _members(self) -> set[int]:
         found: set[int] = set()
         for group in self._groups:
-            for path in Path(group).rglob("cgroup.procs"):
+            for folder, _, _ in os.walk(group):
                 with contextlib.suppress(OSError):
-                    found |= {int(pid) for pid in path.read_text().split()}
+                    found |= {int(pid) for pid in Path(folder, "cgroup.procs").read_text().split()}
         return found
 
     def _is_its(self, pid: int) -> bool:
@@ -138,7 +138,7 @@ def _processes() -> set[int]:
 def _uid_of(pid: int) -> int | None:
     """The effective user id of a running process; None when it is gone or only waits to be reaped."""
     try:
-        text = Path(f"/proc/{pid}/status").read_text()
+        text = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
     except OSError:
         return None
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)

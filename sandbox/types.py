@@ -79,6 +79,8 @@ class Usage:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
+    queue_s: float = 0.0
+    """Waiting for a free place at a server; not part of `wall_s`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

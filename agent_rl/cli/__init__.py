@@ -12,6 +12,7 @@ from agent_rl.cli.check import check
 from agent_rl.cli.evaluate import evaluate
 from agent_rl.cli.play import play
 from agent_rl.cli.runs import runs
+from agent_rl.cli.serve import serve
 from agent_rl.cli.train import train
 
 _INTERRUPTED = 130
@@ -48,6 +49,7 @@ app.command(name="eval")(evaluate)
 app.command()(check)
 app.command()(play)
 app.add_typer(runs, name="runs")
+app.add_typer(serve, name="serve")
 
 
 def main() -> None:

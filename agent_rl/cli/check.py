@@ -1,30 +1,39 @@
-"""`agent-rl check ENV`: is this environment sound, and are its rewards hard to fake?"""
+"""`agent-rl check TARGET`: is this environment sound and are its rewards hard to fake; does this sandbox hold?"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
+
+_SANDBOX = "sandbox:"
 
 
 def check(
     target: Annotated[
         str,
         typer.Argument(
-            help="Environment id, package.module:Class, path/to/file.py:Class, sandbox:BACKEND, or sandbox:matrix."
+            help="Environment id, package.module:Class, path/to/file.py:Class, sandbox:BACKEND or sandbox:matrix."
         ),
     ],
     n: Annotated[int, typer.Option(help="Tasks a rule looks at.", min=1)] = 8,
     seed: Annotated[int, typer.Option()] = 0,
     tasks_file: Annotated[str, typer.Option("--tasks", "--tasks-file", help="JSONL of your own tasks.")] = "",
-    out: Annotated[Path, typer.Option(help="The page of sandbox:matrix.")] = Path("docs/sandbox-matrix.md"),
+    out: Annotated[str, typer.Option(help="Where sandbox:matrix writes its page; empty prints it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Machine output.")] = False,
 ) -> None:
-    """Check an environment, or a sandbox backend, against every rule; exit status 1 when one fails."""
-    if target.startswith("sandbox:"):
-        _check_sandbox(target.removeprefix("sandbox:"), out, as_json=as_json)
+    """Check an environment or a sandbox backend against every rule; exit status 1 when one fails."""
+    if target == f"{_SANDBOX}matrix":
+        _matrix(out, as_json)
+    elif target.startswith(_SANDBOX):
+        _sandbox(target.removeprefix(_SANDBOX), as_json)
+    else:
+        _environment(target, n, seed, tasks_file, as_json)
+
+
+def _environment(target: str, n: int, seed: int, tasks_file: str, as_json: bool) -> None:
     from rich.console import Console
 
     from agent_rl.cli.console import ConsoleProgress
@@ -49,27 +58,36 @@ def check(
     raise typer.Exit(0 if report.passed else 1)
 
 
-def _check_sandbox(backend: str, out: Path, *, as_json: bool) -> NoReturn:
+def _sandbox(backend: str, as_json: bool) -> None:
     from rich.console import Console
 
     from agent_rl.cli.console import ConsoleProgress
     from sandbox import conformance
-    from sandbox.conformance import matrix
 
     with ConsoleProgress(Console(stderr=True)) as progress:
+        progress.phase(backend, len(conformance.CASES))
+        report = conformance.run(backend, progress=lambda name: progress.advance())
+    print(json.dumps(report.to_json()) if as_json else report.text())
+    raise typer.Exit(0 if report.passed else 1)
 
-        def tell(name: str) -> None:
-            progress.phase(name, 1)
 
-        if backend != "matrix":
-            report = conformance.run(backend, progress=tell)
-            print(json.dumps(report.to_json()) if as_json else report.text())
-            raise typer.Exit(0 if report.passed else 1)
-        reports = {}
-        for column, command in matrix.columns().items():
-            reports[column] = matrix.measure(command, tell)
-            progress.say(f"{column}: {reports[column].text().splitlines()[-1]}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(matrix.page(reports), encoding="utf-8")
-    print(json.dumps({c: r.to_json() for c, r in reports.items()}) if as_json else out)
-    raise typer.Exit(0 if all(r.passed for r in reports.values()) else 1)
+def _matrix(out: str, as_json: bool) -> None:
+    from rich.console import Console
+
+    from agent_rl.cli.console import ConsoleProgress
+    from sandbox import conformance
+    from sandbox.conformance.matrix import COLUMNS, columns, matrix
+
+    with ConsoleProgress(Console(stderr=True)) as progress:
+        progress.phase("sandboxes", len(COLUMNS) * len(conformance.CASES))
+        reports, absent = columns(lambda column, case: progress.advance())
+    page = matrix(reports, absent)
+    if out:
+        path = Path(out)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    if as_json:
+        print(json.dumps([report.to_json() for report in reports]))
+    elif not out:
+        print(page, end="")
+    raise typer.Exit(0 if reports and all(report.passed for report in reports) else 1)

@@ -6,8 +6,6 @@ the only state of the world and a copy of the files is a snapshot of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from envs.code.grading import PYTHON, SPEC_ENV
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxLost, SandboxPathError
@@ -33,19 +31,15 @@ def agent_spec() -> SandboxSpec:
 
 
 def run_python(sandbox: Sandbox, code: str) -> str:
-    """Run Python source that arrives on standard input, with the workspace as directory.
-
-    Raises:
-        ToolError: an earlier program closed the workspace to itself.
-    """
-    return describe(_exec(sandbox, [*PYTHON, "-"], _utf8(code)))
+    """Run Python source that arrives on standard input, with the workspace as directory."""
+    return describe(sandbox.exec([*PYTHON, "-"], stdin=_utf8(code)))
 
 
 def run_shell(sandbox: Sandbox, command: str) -> str:
     """Run a command by bash; directory and variables do not survive the call.
 
     Raises:
-        ToolError: the command does not fit in an argument, or an earlier program closed the workspace to itself.
+        ToolError: the command does not fit in an argument.
     """
     size = len(_utf8(command))
     if size > MAX_COMMAND_BYTES or "\0" in command:
@@ -53,7 +47,7 @@ def run_shell(sandbox: Sandbox, command: str) -> str:
             f"a command has at most {MAX_COMMAND_BYTES} bytes and no NUL character, got {size} bytes; "
             "write a script with write_file and run that"
         )
-    return describe(_exec(sandbox, ["bash", "--norc", "--noprofile", "-c", command]))
+    return describe(sandbox.exec(["bash", "--norc", "--noprofile", "-c", command]))
 
 
 def read_file(sandbox: Sandbox, path: str) -> str:
@@ -98,15 +92,6 @@ def describe(result: ExecResult) -> str:
     elif result.exit_code != 0:
         parts.append(f"[exit status {result.exit_code}]")
     return "\n".join(part for part in parts if part) or "(no output)"
-
-
-def _exec(sandbox: Sandbox, argv: Sequence[str], stdin: bytes = b"") -> ExecResult:
-    try:
-        return sandbox.exec(argv, stdin=stdin)
-    except SandboxPathError as error:  # after `chmod 000 /workspace`: the model's doing, not a fault
-        raise ToolError(
-            "no program can enter the workspace any more: its permissions were taken away"
-        ) from error
 
 
 def _utf8(text: str) -> bytes:

@@ -1,109 +1,135 @@
-"""What every sandbox backend must do, and what none may let happen: one small function a case.
+"""Does a sandbox backend keep the contract, and does it hold against abuse?
 
-report = run("bubblewrap")
-print(report.text())
+`run("bubblewrap")` tries every case; each is one small function that returns, or raises `Broken` or `Unenforceable`.
+Cases use only the `Sandbox` seam, so that every backend runs the same ones. What cannot be enforced somewhere is on
+a reviewed list (`unenforceable.toml`); whatever else cannot be tried has failed.
 """
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import ModuleType
 
 from sandbox.conformance import (
-    abuse_confinement,
-    abuse_resources,
+    channel,
+    confinement,
+    faults,
+    lifecycle,
+    lifetimes,
     posture,
     programs,
+    resources,
     shells,
-    whose_fault,
-    workspaces,
+    snapshots,
+    streams,
+    workspace,
 )
-from sandbox.conformance.report import Broken, Case, CheckReport, Status, Unenforceable
-from sandbox.conformance.subject import Subject
+from sandbox.conformance.report import Broken, Case, CheckReport, Unenforceable
+from sandbox.conformance.subject import Subject, bash, equal
 
-__all__ = ["CASES", "Case", "CheckReport", "run", "who"]
+__all__ = ["CASES", "CaseFunction", "Subject", "allowed", "run", "try_case"]
 
 CaseFunction = Callable[[Subject], None]
 
+_MODULES = (
+    *(programs, streams, workspace, lifecycle, shells, snapshots),  # behaviours
+    *(faults, resources, lifetimes, confinement, channel, posture),  # abuse
+)
+_ESSENTIAL = frozenset({"programs-streams-and-exit-code"})
 
-def _named(prefix: str, functions: Sequence[CaseFunction]) -> dict[str, CaseFunction]:
-    return {prefix + function.__name__.replace("_", "-"): function for function in functions}
+
+def _cases(module: ModuleType) -> dict[str, CaseFunction]:
+    """The public functions of a module; abuse and posture cases carry their numbers and kind in their own names."""
+    found: dict[str, CaseFunction] = {}
+    kind = module.__name__.rpartition(".")[2]
+    for name, function in vars(module).items():
+        if inspect.isfunction(function) and function.__module__ == module.__name__ and name[0] != "_":
+            shown = name.replace("_", "-")
+            found[shown if name.startswith(("abuse_", "posture_")) else f"{kind}-{shown}"] = function
+    return found
 
 
-CASES: dict[str, CaseFunction] = {
-    **_named("exec-", programs.CASES),
-    **_named("workspace-", workspaces.CASES),
-    **_named("shell-", shells.CASES),
-    **_named("", posture.CASES),
-    **_named("", abuse_resources.CASES),
-    **_named("", abuse_confinement.CASES),
-    **_named("", whose_fault.CASES),
+CASES: Mapping[str, CaseFunction] = {
+    name: case for module in _MODULES for name, case in _cases(module).items()
 }
-"""Every case by name, in the order in which they are tried."""
-_ESSENTIAL = frozenset({"exec-streams-and-exit-code"})
-
-
-def who() -> str:
-    """`root` or `user`: what can be enforced depends on who starts the harness."""
-    return "root" if os.geteuid() == 0 else "user"
-
-
-def reviewed(backend: str, as_who: str) -> dict[str, str]:
-    """The cells that may be unenforceable, by case, with the reason: `unenforceable.toml`, which people review."""
-    table = tomllib.loads(Path(__file__).with_name("unenforceable.toml").read_text(encoding="utf-8"))
-    name = backend.partition(":")[0]
-    cells: dict[str, str] = {**table.get(name, {}).get("any", {}), **table.get(name, {}).get(as_who, {})}
-    return cells
+"""Every case by its name, in the order of a run."""
 
 
 def run(
-    backend: str = "bubblewrap",
+    backend: str,
     *,
-    cases: Sequence[str] | None = None,
-    progress: Callable[[str], None] = lambda name: None,
+    cases: Collection[str] | None = None,
+    base: str = "",
+    shares_host: bool | None = None,
+    progress: Callable[[str], object] = lambda name: None,
 ) -> CheckReport:
-    """Try every case on a backend, each in sandboxes of its own.
+    """Try a backend.
 
     Args:
-        backend: as for `sandbox.create`.
-        cases: names of the only cases to try.
-        progress: told the name of each case before it is tried.
+        backend: As for `sandbox.create`.
+        cases: Names of those to try; None for all.
+        base: Root file system to ask for, where the backend has more than its own.
+        shares_host: Whether programs run on this machine; by default they do unless the backend has an address.
+        progress: Called with the name of each case before it runs.
 
     Raises:
-        ValueError: no such backend, or no such case.
+        ValueError: no such backend or case.
     """
-    unknown = sorted(set(cases or ()) - set(CASES))
-    if unknown:
-        raise ValueError(f"no case is called {unknown[0]!r}; the cases are {', '.join(CASES)}")
-    subject, allowed = Subject(backend), reviewed(backend, who())
-    found = []
-    for name, function in CASES.items():
-        if cases is None or name in cases:
-            progress(name)
-            found.append(_try(name, function, subject, allowed))
-    return CheckReport(
-        target=f"sandbox:{backend}",
-        cases=tuple(found),
-        essential=_ESSENTIAL if cases is None else frozenset(),
-    )
-
-
-def _try(name: str, function: CaseFunction, subject: Subject, allowed: dict[str, str]) -> Case:
-    if "exec" in subject.report.missing:
-        return Case(name=name, status="unenforceable", reason=subject.report.missing["exec"])
-    status: Status = "pass"
-    reason = ""
+    names = _chosen(cases)
+    local = ":" not in backend if shares_host is None else shares_host
+    target = f"sandbox:{backend}"
     try:
-        function(subject)
-    except Broken as broken:
-        status, reason = "fail", str(broken)
-    except Unenforceable as unenforceable:
-        reason = str(unenforceable)
-        status = "unenforceable" if name in allowed else "fail"
-        if status == "fail":
-            reason = f"{reason}; this cell is not among the reviewed ones in unenforceable.toml"
-    except Exception as error:  # noqa: BLE001 - the boundary to the backend under test: whatever it raises is a finding
-        status, reason = "fail", f"{type(error).__name__}: {error}"
-    return Case(name=name, status=status, reason=reason)
+        subject = Subject.of(backend, base=base, shares_host=local)
+    except Broken as error:
+        broken = Case(name=min(_ESSENTIAL), status="fail", reason=str(error))
+        return CheckReport(target=target, cases=(broken,), essential=_ESSENTIAL)
+    listed = allowed(backend)
+    found = []
+    for name in names:
+        progress(name)
+        found.append(try_case(name, CASES[name], subject, listed))
+    return CheckReport(target=target, cases=tuple(found), essential=_ESSENTIAL & set(names))
+
+
+def try_case(name: str, case: CaseFunction, subject: Subject, listed: Mapping[str, str]) -> Case:
+    """One case; `listed` are those that may be unenforceable, with the reviewed reason."""
+    try:
+        case(subject)
+        if name.startswith("abuse-"):
+            _next_task_is_clean(subject)
+    except Unenforceable as error:
+        if name in listed:
+            return Case(name=name, status="unenforceable", reason=listed[name])
+        return Case(name=name, status="fail", reason=f"unenforceable, but not on the reviewed list: {error}")
+    except Exception as error:  # noqa: BLE001 - a backend runs inside; whatever it raises is a finding
+        shown = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+        return Case(name=name, status="fail", reason=" ".join(shown.split())[:600])
+    return Case(name=name, status="pass")
+
+
+def allowed(backend: str) -> Mapping[str, str]:
+    """Cases that a backend need not enforce for this process's user, with the reviewed reason."""
+    text = Path(__file__).with_name("unenforceable.toml").read_text()
+    tables = tomllib.loads(text).get(backend.partition(":")[0], {})
+    user = "root" if os.geteuid() == 0 else "user"
+    return {**tables.get("any", {}), **tables.get(user, {})}
+
+
+def _next_task_is_clean(subject: Subject) -> None:
+    with subject.create() as fresh:
+        shown = bash(fresh, "ls -A . /tmp /dev/shm").stdout.text
+        equal(shown, ".:\n\n/dev/shm:\n\n/tmp:\n", "files of a fresh sandbox after the case")
+
+
+def _chosen(cases: Collection[str] | None) -> list[str]:
+    for name in cases or ():
+        if name not in CASES:
+            near = difflib.get_close_matches(name, CASES, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"no case is called {name!r}{hint} (see sandbox/conformance/README.md)")
+    return [name for name in CASES if cases is None or name in cases]

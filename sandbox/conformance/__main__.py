@@ -1,18 +1,21 @@
-"""`python -m sandbox.conformance BACKEND`: one report as JSON, for the matrix, which needs other users' processes."""
+"""`python -m sandbox.conformance BACKEND [CASE ...]`: the report as JSON; names of cases on stderr as they begin."""
 
 from __future__ import annotations
 
 import json
 import sys
 
-from sandbox.conformance import run
+from sandbox import conformance
 
 
-def main() -> None:
-    """Run the cases of one backend; progress goes to standard error."""
-    report = run(sys.argv[1], progress=lambda name: print(name, file=sys.stderr, flush=True))
+def main(backend: str, *cases: str) -> int:
+    """Try a backend; 1 when something fails."""
+    report = conformance.run(
+        backend, cases=cases or None, progress=lambda name: print(name, file=sys.stderr, flush=True)
+    )
     print(json.dumps(report.to_json()))
+    return 0 if report.passed else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(*sys.argv[1:]))

@@ -1,89 +1,96 @@
-"""Backends by cases, as one page: each column is measured in a process of its own."""
+"""The table of backend by case, as a page."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import site
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 
-from sandbox.conformance.report import Case, CheckReport
+from sandbox import conformance
+from sandbox.conformance import ordinary
+from sandbox.conformance.report import CheckReport
+from sandbox.errors import SandboxUnavailable
 
-_ROOT = Path(__file__).resolve().parents[2]
-_USER_ID = 65533
-_DOCKER_SOCKET = "/var/run/docker.sock"
-_CELLS = {"pass": "yes", "fail": "**no**", "unenforceable": "–"}
-_HEAD = """# What each sandbox backend holds
+Progress = Callable[[str], object]
+Column = Callable[[Progress], CheckReport]
 
-Made by `agent-rl check sandbox:matrix`. "yes": the case passed; "–": it cannot be enforced there, for the reason given
-below, and people have reviewed that; "**no**": it failed.
+COLUMNS: Mapping[str, Column] = {
+    "bubblewrap": lambda progress: conformance.run("bubblewrap", progress=progress),
+    "bubblewrap, ordinary user": lambda progress: ordinary.run("bubblewrap", progress=progress),
+    "docker": lambda progress: conformance.run("docker", progress=progress),
+    "remote over bubblewrap": lambda progress: served("bubblewrap", progress),
+}
+"""What the page compares: one line a column. A column that cannot run here raises `SandboxUnavailable`."""
 
+_LEASE_S = 8.0  # the case of the killed harness waits for it to run out
+_MARKS = {"pass": "yes", "fail": "**no**"}
+_HEAD = """# What each sandbox backend enforces
+
+Made by `agent-rl check sandbox:matrix --out docs/sandbox-matrix.md`; each row is a case of `sandbox.conformance`,
+tried on one machine. A number stands for "not enforceable here", with the reason below the table.
 """
 
 
-def columns() -> dict[str, list[str]]:
-    """What can run on this machine: the command that prints a column's report, by the column's name."""
-    here = [sys.executable, "-m", "sandbox.conformance"]
-    found = {"bubblewrap (root)" if os.geteuid() == 0 else "bubblewrap (user)": [*here, "bubblewrap"]}
-    setpriv = shutil.which("setpriv", path="/usr/bin:/bin")
-    if os.geteuid() == 0 and setpriv:
-        identity = ["--reuid", str(_USER_ID), "--regid", str(_USER_ID), "--clear-groups", "--no-new-privs"]
-        # The interpreter of Debian: the one that runs this may lie in a folder that only root can enter.
-        python = ["/usr/bin/python3", "-m", "sandbox.conformance", "bubblewrap"]
-        found["bubblewrap (user)"] = [setpriv, *identity, *python]
-    engine = os.environ.get("DOCKER_HOST") or f"unix://{_DOCKER_SOCKET}"
-    if os.geteuid() == 0 and Path(engine.removeprefix("unix://")).is_socket():
-        found["docker (root)"] = [*here, f"docker:{engine}"]
-    return found
+def served(backend: str, progress: Progress) -> CheckReport:
+    """Try a backend through a server of this process."""
+    from sandbox.remote import connection
+    from sandbox.remote.serving import running
+    from sandbox.remote.settings import Settings
+
+    with running(Settings(port=0, backend=backend, lease_s=_LEASE_S)) as address:
+        try:
+            return conformance.run(f"remote:{address}", shares_host=True, progress=progress)
+        finally:
+            connection.disconnect()
 
 
-def measure(command: list[str], progress: Callable[[str], None] = lambda name: None) -> CheckReport:
-    """Run one column.
-
-    Raises:
-        RuntimeError: the process ended without a report; the message ends with what it said.
-    """
-    environment = {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": "/tmp",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": os.pathsep.join([str(_ROOT), *site.getsitepackages()]),
-    }
-    said: list[str] = []
-    with subprocess.Popen(
-        command, cwd="/", env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert process.stdout is not None
-        for line in process.stderr:
-            said.append(line)
-            progress(line.strip())
-        text = process.stdout.read()
-    if process.returncode != 0:
-        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {''.join(said[-10:])}")
-    data = json.loads(text)
-    return CheckReport(target=data["target"], cases=tuple(Case(**case) for case in data["cases"]))
+def columns(progress: Callable[[str, str], object]) -> tuple[list[CheckReport], dict[str, str]]:
+    """Try every column; the reports, and why the others cannot run here. `progress` takes column and case."""
+    reports: list[CheckReport] = []
+    absent: dict[str, str] = {}
+    for name, column in COLUMNS.items():
+        try:
+            report = column(lambda case, name=name: progress(name, case))  # type: ignore[misc]
+        except SandboxUnavailable as error:
+            absent[name] = str(error)
+            continue
+        reports.append(dataclasses.replace(report, target=name))
+    return reports, absent
 
 
-def page(reports: Mapping[str, CheckReport]) -> str:
-    """The matrix in Markdown, with the reasons of what is not enforced."""
-    names = list(dict.fromkeys(case.name for report in reports.values() for case in report.cases))
-    cells = {column: {case.name: case for case in report.cases} for column, report in reports.items()}
-    lines = [f"| case | {' | '.join(reports)} |", f"|---|{'---|' * len(reports)}"]
+def matrix(reports: Sequence[CheckReport], absent: Mapping[str, str] | None = None) -> str:
+    """The reports as a Markdown page: a row a case, a column a report; `absent` are columns that could not run."""
+    statuses = [{case.name: case for case in report.cases} for report in reports]
+    names = dict.fromkeys(case.name for report in reports for case in report.cases)
+    reasons: dict[str, int] = {}
+    lines = [
+        _HEAD,
+        _row("case", *(report.target for report in reports)),
+        _row("---", *["---"] * len(reports)),
+    ]
     for name in names:
-        row = [_CELLS[cells[column][name].status] if name in cells[column] else "" for column in reports]
-        lines.append(f"| {name} | {' | '.join(row)} |")
-    for column, by_name in cells.items():
-        reasons = [f"* {c.name}: {_short(c.reason)}" for c in by_name.values() if c.status != "pass"]
-        if reasons:
-            lines += ["", f"## {column}", "", *reasons]
-    return _HEAD + "\n".join(lines) + "\n"
+        cells = []
+        for found in statuses:
+            case = found.get(name)
+            if case is None:
+                cells.append("")
+            elif case.status == "unenforceable":
+                cells.append(f"({reasons.setdefault(case.reason, len(reasons) + 1)})")
+            else:
+                cells.append(_MARKS[case.status])
+        lines.append(_row(f"`{name}`", *cells))
+    lines.append(_row("**passed of all**", *(_count(report) for report in reports)))
+    lines += ["", *(f"{number}. {reason}" for reason, number in reasons.items())]
+    for report in reports:
+        for case in report.cases:
+            if case.status == "fail":
+                lines.append(f"* {report.target}, `{case.name}`: {case.reason}")
+    lines += [f"* {name} was not tried: {why}" for name, why in (absent or {}).items()]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _short(reason: str) -> str:
-    """Without what differs from run to run: paths of this process's groups."""
-    return reason.partition(": [Errno")[0].replace("\n", " ")[:300]
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _count(report: CheckReport) -> str:
+    return f"{sum(case.status == 'pass' for case in report.cases)} of {len(report.cases)}"

@@ -1,9 +1,10 @@
-"""What a check found: one case a rule, in JSON and as a table."""
+"""What a check of a sandbox or an environment found: one case a rule, in JSON and as a table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 Status = Literal["pass", "fail", "unenforceable"]
 
@@ -18,7 +19,7 @@ class Unenforceable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One rule tried on one environment; `reason` is empty when it passed."""
+    """One rule tried on one target; `reason` is empty when it passed."""
 
     name: str
     status: Status
@@ -32,7 +33,7 @@ class CheckReport:
     target: str
     cases: tuple[Case, ...]
     essential: frozenset[str] = frozenset()
-    """Rules that must have passed: an environment that could not be tried at all has not passed."""
+    """Rules that must have passed: a target that could not be tried at all has not passed."""
 
     @property
     def passed(self) -> bool:
@@ -44,6 +45,19 @@ class CheckReport:
         """`{"target", "passed", "cases": [{"name", "status", "reason"}]}`."""
         cases = [{"name": c.name, "status": c.status, "reason": c.reason} for c in self.cases]
         return {"target": self.target, "passed": self.passed, "cases": cases}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `to_json` gave.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        try:
+            cases = tuple(Case(name=c["name"], status=c["status"], reason=c["reason"]) for c in data["cases"])
+            return cls(target=data["target"], cases=cases)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"this is no report: {error!r}") from error
 
     def text(self) -> str:
         """A plain table with one line a case and a last line that counts them; a repeated reason is said once."""

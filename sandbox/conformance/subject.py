@@ -1,18 +1,19 @@
-"""The backend under test, and how a case looks at it."""
+"""The backend under test, as a case sees it, and how a case says what it wants."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sandbox
-from sandbox.base import Sandbox, Shell
+from sandbox.base import Sandbox
 from sandbox.conformance.report import Broken, Unenforceable
 from sandbox.types import MIB, CapabilityReport, ExecResult, Limits, SandboxSpec
 
-SMALL = Limits(
+LIMITS = Limits(
     memory_bytes=96 * MIB,
     processes=24,
     open_files=64,
@@ -21,90 +22,152 @@ SMALL = Limits(
     tmp_bytes=4 * MIB,
     max_output_bytes=2000,
     kill_output_bytes=4 * MIB,
-    timeout_s=20.0,
+    timeout_s=30.0,
 )
-"""What every case runs under, so that a bomb is cheap."""
+"""Small, so that a case reaches them soon."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class Subject:
-    """One backend. Cases see nothing of it but the seam."""
+    """One backend on one machine.
 
-    def __init__(self, backend: str) -> None:
-        self.backend = backend
-        self.report: CapabilityReport = sandbox.capabilities(backend)
+    `backend` is as given to `sandbox.create`; `base` is the root file system to ask for; `shares_host` tells whether
+    its programs run on this machine, where this process could see them; `launch_s` is how long a program takes that
+    does nothing.
+    """
 
-    def needs(self, *capabilities: str) -> None:
-        """Go on only where these are enforced.
+    backend: str
+    report: CapabilityReport
+    base: str
+    shares_host: bool
+    launch_s: float
+
+    @classmethod
+    def of(cls, backend: str, *, base: str = "", shares_host: bool = True) -> Subject:
+        """Try the backend once.
 
         Raises:
-            Unenforceable: one is not, with the backend's reason.
+            Broken: it cannot run, or a program that does nothing fails.
+            ValueError: there is no such backend.
+        """
+        report = sandbox.capabilities(backend)
+        if "exec" in report.missing:
+            raise Broken(report.missing["exec"])
+        subject = cls(backend, report, base, shares_host, 0.0)
+        with subject.box() as box:
+            started = time.monotonic()
+            succeeds(box.exec(["true"]), "true")
+            return dataclasses.replace(subject, launch_s=time.monotonic() - started)
+
+    @property
+    def deadline_s(self) -> float:
+        """A deadline that a program outlives only if it means to."""
+        return 0.3 + 6 * self.launch_s
+
+    def spec(
+        self,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        require: frozenset[str] = frozenset(),
+        **limits: Any,
+    ) -> SandboxSpec:
+        """A specification with small limits, of which some are replaced."""
+        return SandboxSpec(
+            limits=dataclasses.replace(LIMITS, **limits),
+            files=files or {},
+            env=env or {},
+            base=self.base,
+            require=require,
+        )
+
+    def create(self, **changes: Any) -> Sandbox:
+        """A sandbox; the caller closes it. For the changes see `spec`."""
+        return sandbox.create(self.spec(**changes), self.backend)
+
+    @contextlib.contextmanager
+    def box(self, **changes: Any) -> Iterator[Sandbox]:
+        """A sandbox; whatever a case did to it, a program must work in it afterwards."""
+        with self.create(**changes) as made:
+            yield made
+            equal(made.exec(["echo", "fine"]).stdout.text, "fine\n", "a program after the case")
+
+    def needs(self, *capabilities: str) -> None:
+        """Go on only where all are enforced.
+
+        Raises:
+            Unenforceable: with the backend's own reason.
         """
         for name in capabilities:
             if name not in self.report.enforced:
-                raise Unenforceable(f"{name}: {self.report.missing.get(name, 'not offered by this backend')}")
+                why = self.report.missing.get(name, f"{self.report.backend} declares no such capability")
+                raise Unenforceable(f"{name}: {why}")
 
-    def create(self, *, limits: Limits = SMALL, **spec: Any) -> Sandbox:
-        """A sandbox of small limits; the caller closes it."""
-        return sandbox.create(SandboxSpec(limits=limits, **spec), self.backend)
+    def needs_host(self) -> None:
+        """Go on only where this process could see the programs.
 
-    @contextlib.contextmanager
-    def box(self, **changed: Any) -> Iterator[Sandbox]:
-        """A sandbox, closed at the end; whatever a case did to it, it must work afterwards.
-
-        `changed` are limits other than the small ones.
+        Raises:
+            Unenforceable: they run on another machine.
         """
-        with self.create(limits=replace(SMALL, **changed)) as made:
-            yield made
-            said = made.exec(["/bin/echo", "fine"]).stdout.text
-            equal(said, "fine\n", "a program after the case")
-
-    @contextlib.contextmanager
-    def shell(self) -> Iterator[tuple[Sandbox, Shell]]:
-        """A sandbox with an open shell."""
-        with self.box() as made, contextlib.closing(made.shell()) as opened:
-            yield made, opened
-
-
-def bash(box: Sandbox, script: str, **options: Any) -> ExecResult:
-    """Run a bash script."""
-    return box.exec(["/bin/bash", "-c", script], **options)
+        if not self.shares_host:
+            raise Unenforceable("programs run on another machine, which this process cannot look at")
 
 
 def python(box: Sandbox, code: str, **options: Any) -> ExecResult:
-    """Run a Python program."""
-    return box.exec(["/usr/bin/python3", "-I", "-S", "-c", code], **options)
+    """Run Python code in a sandbox, away from what a program planted there."""
+    return box.exec(["python3", "-I", "-S", "-c", code], **options)
+
+
+def bash(box: Sandbox, script: str, **options: Any) -> ExecResult:
+    """Run a script in a sandbox."""
+    return box.exec(["bash", "-c", script], **options)
 
 
 def equal(found: object, expected: object, what: str) -> None:
-    """Compare.
+    """Demand equality.
 
     Raises:
-        Broken: they differ.
+        Broken: with both values.
     """
     if found != expected:
         raise Broken(f"{what}: expected {expected!r:.300}, found {found!r:.300}")
 
 
-def true(condition: object, what: str) -> None:
-    """Require.
+def demand(held: bool, what: str) -> None:
+    """Demand a condition; `what` says what was found instead.
 
     Raises:
-        Broken: it does not hold; `what` says what was expected and what was found.
+        Broken: it does not hold.
     """
-    if not condition:
-        raise Broken(what)
+    if not held:
+        raise Broken(what[:600])
 
 
-def raises(
-    kind: type[BaseException] | tuple[type[BaseException], ...], what: str, do: Callable[[], object]
-) -> None:
-    """Require an error.
+def succeeds(result: ExecResult, what: str) -> ExecResult:
+    """Demand that a program ran to its end with exit code 0, and return its result.
 
     Raises:
-        Broken: nothing was raised. Another error goes through and is a failure of the case.
+        Broken: with what it said.
+    """
+    demand(
+        result.ok,
+        f"{what}: exit code {result.exit_code}, {result.reason}, {result.stderr.text.strip()!r:.300}",
+    )
+    return result
+
+
+@contextlib.contextmanager
+def refused(
+    kind: type[BaseException] | tuple[type[BaseException], ...], what: str, *, saying: str = ""
+) -> Iterator[None]:
+    """Demand that the block raises `kind` with `saying` in its message.
+
+    Raises:
+        Broken: it raises nothing, or says something else.
     """
     try:
-        found = do()
-    except kind:
+        yield
+    except kind as error:
+        demand(saying in str(error), f"{what}: the message lacks {saying!r}: {error}")
         return
-    raise Broken(f"{what} must be refused, but it gave {found!r:.200}")
+    raise Broken(f"{what}: expected {kind!r}, but nothing was raised")

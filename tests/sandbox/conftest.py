@@ -6,7 +6,10 @@ import pytest
 
 import sandbox
 from sandbox import Sandbox, SandboxSpec
-from sandbox.conformance.subject import SMALL
+from sandbox.conformance import Subject
+from sandbox.conformance.subject import LIMITS
+
+SMALL = LIMITS
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -14,6 +17,12 @@ def _can_run() -> None:
     report = sandbox.capabilities("bubblewrap")
     if "exec" in report.missing:
         pytest.skip(report.missing["exec"])
+
+
+@pytest.fixture(scope="session")
+def subject() -> Subject:
+    """Bubblewrap, as a conformance case sees it."""
+    return Subject.of("bubblewrap")
 
 
 @pytest.fixture

@@ -63,6 +63,21 @@ def test_check_prints_json_and_its_status_is_the_verdict(agent_rl):
     assert json.loads(wrong.stdout)["passed"] is False
 
 
+def test_check_of_a_sandbox_is_the_conformance_suite(agent_rl):
+    wrong = agent_rl("check", "sandbox:bublewrap")
+    assert wrong.returncode != 0
+    assert "did you mean 'bubblewrap'" in wrong.stdout + wrong.stderr
+
+
+@pytest.mark.slow
+def test_check_of_a_sandbox_in_json(agent_rl):
+    done = agent_rl("check", "sandbox:bubblewrap", "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode == 0) == report["passed"]
+    assert report["target"] == "sandbox:bubblewrap"
+    assert len(report["cases"]) > 100
+
+
 def test_eval_of_a_scripted_policy(agent_rl):
     done = agent_rl("eval", GUESS, "--policy", "gold", "--tasks", "20", "--json")
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,85 @@
+"""`agent-rl serve sandbox`: let other processes and machines use this machine's sandboxes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+serve = typer.Typer(help="Serve others over HTTP.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@serve.command()
+def sandbox(
+    backend: Annotated[str, typer.Option(help="Where programs run: bubblewrap or docker.")] = "bubblewrap",
+    host: Annotated[str, typer.Option(help="Address to listen on; other than loopback needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0 picks a free one.", min=0, max=65535)] = 8700,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of tokens, one TOKEN or NAME:TOKEN a line. Else AGENT_RL_SANDBOX_TOKEN[_FILE]."
+        ),
+    ] = None,
+    base: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=WHAT: a root file system that clients may name; repeatable."),
+    ] = None,
+    max_sandboxes: Annotated[int, typer.Option(help="Sandboxes of one client.", min=1)] = 256,
+    max_execs: Annotated[int, typer.Option(help="Programs of one client, running or waiting.", min=1)] = 512,
+    running: Annotated[int, typer.Option(help="Programs at once; 0: eight per processor.", min=0)] = 0,
+    queued: Annotated[int, typer.Option(help="Programs that may wait.", min=1)] = 1024,
+    max_timeout_s: Annotated[float, typer.Option(help="Longest deadline.", min=1)] = 600.0,
+    max_memory_mib: Annotated[int, typer.Option(help="Memory of one sandbox.", min=1)] = 4096,
+    max_workspace_mib: Annotated[int, typer.Option(help="Workspace of one sandbox.", min=1)] = 1024,
+    lease_s: Annotated[
+        float, typer.Option(help="A client silent for so long loses its sandboxes.", min=1)
+    ] = 60.0,
+    drain_s: Annotated[
+        float, typer.Option(help="For running programs to finish after SIGTERM.", min=0.1)
+    ] = 30.0,
+) -> None:
+    """Serve sandboxes until SIGTERM; prints its address when it is ready."""
+    import dataclasses
+
+    from sandbox.remote.serving import serve as run
+    from sandbox.remote.settings import MAX_LIMITS, Settings
+    from sandbox.remote.tokens import server_tokens
+    from sandbox.types import MIB
+
+    limits = dataclasses.replace(
+        MAX_LIMITS,
+        timeout_s=max_timeout_s,
+        memory_bytes=max_memory_mib * MIB,
+        workspace_bytes=max_workspace_mib * MIB,
+        file_bytes=max_workspace_mib * MIB,
+    )
+    settings = Settings(
+        host=host,
+        port=port,
+        backend=backend,
+        bases=_bases(base or []),
+        tokens=server_tokens(token_file),
+        max_limits=limits,
+        max_sandboxes=max_sandboxes,
+        max_execs=max_execs,
+        queued=queued,
+        lease_s=lease_s,
+        drain_s=drain_s,
+        **({"running": running} if running else {}),
+    )
+    run(settings, lambda address: print(f"serving {backend} sandboxes at {address}", flush=True))
+
+
+def _bases(pairs: list[str]) -> dict[str, str]:
+    bases = {}
+    for pair in pairs:
+        name, equals, what = pair.partition("=")
+        if not (name and equals and what):
+            raise ValueError(
+                f"--base takes NAME=WHAT, not {pair!r}; for example --base python=python:3.12-slim"
+            )
+        bases[name] = what
+    return bases

@@ -1,0 +1,1 @@
+"""Sandboxes on another machine: a server over any backend, and a client that is a backend itself."""
