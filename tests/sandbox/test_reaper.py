@@ -76,11 +76,12 @@ def test_a_forked_child_does_not_keep_a_dead_owner_alive() -> None:
 import os, signal, sys, sandbox
 from sandbox.machine import machine
 box = sandbox.create()
-child = os.fork()
-if child == 0:
+owner, parent = machine().ledger.owner, os.getpid()
+if os.fork() == 0:  # the child kills: by then it has dropped what it must not keep
+    os.kill(parent, signal.SIGKILL)
+    print(owner, os.getpid(), flush=True)
     import time; time.sleep(60); os._exit(0)
-print(machine().ledger.owner, child, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+signal.pause()
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert process.stdout is not None
