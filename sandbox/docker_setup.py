@@ -10,40 +10,17 @@ from sandbox.docker_daemon import Daemon, daemon
 from sandbox.docker_sandbox import DockerSandbox
 from sandbox.errors import SandboxError, SandboxUnavailable
 from sandbox.machine import Machine, machine
-from sandbox.setup import check_limits, check_required
+from sandbox.setup import ALWAYS, SOMETIMES, check_limits, check_required
 from sandbox.types import CapabilityReport, Limits, SandboxSpec
 
 BACKEND = "docker"
-ENFORCED = frozenset(
-    {
-        "namespaces",
-        "no_network",
-        "no_capabilities",
-        "no_new_privileges",
-        "read_only_root",
-        "clean_environment",
-        "whole_tree_kill",
-        "deadline",
-        "output_limit",
-        "open_files",
-        "file_size",
-        "tmp_size",
-        "snapshot",
-        "separate_uid",
-        "memory_total",
-        "processes",
-        "workspace_size",
-        "seccomp",
-        "overlay",
-        "dies_with_harness",
-    }
-)
-"""What holds wherever the backend runs: it does not run where one of these does not."""
 _MISSING = {
     "allow_list": "containers have no network at all; use the bubblewrap backend for an allow-list",
     "memory_per_process": "the memory of all processes together is bounded instead",
     "user_namespace": "Docker's containers share the host's user namespace; programs run as a host user of their own",
 }
+ENFORCED = (ALWAYS | SOMETIMES | {"dies_with_harness"}) - _MISSING.keys()
+"""What holds wherever the backend runs: it does not run where one of these does not."""
 _guard = threading.Lock()
 _reports: dict[tuple[str, int], CapabilityReport] = {}
 
@@ -57,14 +34,7 @@ def create(spec: SandboxSpec, address: str) -> DockerSandbox:
     if "exec" in report.missing:
         raise SandboxUnavailable(report.missing["exec"])
     check_required(spec.require, report)
-    sandbox = DockerSandbox(daemon(address), machine(), spec, report)
-    try:
-        for path, data in spec.files.items():
-            sandbox.write(path, data)
-    except BaseException:
-        sandbox.close()
-        raise
-    return sandbox
+    return DockerSandbox(daemon(address), machine(), spec, report).fill()
 
 
 def capabilities(address: str) -> CapabilityReport:

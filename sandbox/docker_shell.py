@@ -52,19 +52,18 @@ class DockerShell:
         Raises:
             SandboxClosed: the shell or its sandbox was closed.
             SandboxLost: the daemon failed.
-            ValueError: the command contains a NUL byte.
+            ValueError: the command contains a NUL byte or what UTF-8 cannot encode.
         """
-        if "\0" in command:
-            raise ValueError("a command cannot contain a NUL byte; write it without")
+        token = secrets.token_hex(16)
+        lines = protocol.script(command, token)
         with self._lock:
             if self._closed:
                 raise SandboxClosed("the shell was closed; open another")
             self._programs.container.require_alive()
             if self._program is None and (refused := self._start()) is not None:
                 return refused
-            token = secrets.token_hex(16)
             try:
-                return self._run(token, protocol.script(command, token), timeout_s)
+                return self._run(token, lines, timeout_s)
             except BaseException:
                 self._end()
                 raise

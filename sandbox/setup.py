@@ -65,14 +65,7 @@ def create(spec: SandboxSpec) -> BubblewrapSandbox:
     if "exec" in report.missing:
         raise SandboxUnavailable(report.missing["exec"])
     check_required(spec.require, report)
-    sandbox = BubblewrapSandbox(ground, spec, report)
-    try:
-        for path, data in spec.files.items():
-            sandbox.write(path, data)
-    except BaseException:
-        sandbox.close()
-        raise
-    return sandbox
+    return BubblewrapSandbox(ground, spec, report).fill()
 
 
 def capabilities() -> CapabilityReport:

@@ -68,15 +68,14 @@ class BubblewrapShell:
             SandboxLost: the shell cannot be started again.
             ValueError: the command contains a NUL byte or what UTF-8 cannot encode.
         """
-        if "\0" in command or not encodable(command):
-            raise ValueError("a command cannot contain a NUL byte or a lone surrogate; write it without")
+        token = secrets.token_hex(16)
+        lines = script(command, token)
         with self._lock:
             if self._closed:
                 raise SandboxClosed("the shell was closed; open another")
             process = self._process or self._start()
-            token = secrets.token_hex(16)
             try:
-                return self._run(process, token, script(command, token), timeout_s)
+                return self._run(process, token, lines, timeout_s)
             except BaseException:
                 self._end()
                 raise
@@ -138,7 +137,13 @@ class BubblewrapShell:
 
 
 def script(command: str, token: str) -> bytes:
-    """The lines that run a command and then write the token and its exit code to the notice pipe."""
+    """The lines that run a command and then write the token and its exit code to the notice pipe.
+
+    Raises:
+        ValueError: the command contains a NUL byte or what UTF-8 cannot encode.
+    """
+    if "\0" in command or not encodable(command):
+        raise ValueError("a command cannot contain a NUL byte or a lone surrogate; write it without")
     text = f"builtin eval -- {shlex.quote(command)} </dev/null {NOTICE}>&-\n"
     text += f"builtin printf '%s %d\\n' {token} $? >&{NOTICE}\n"
     return os.fsencode(text)
