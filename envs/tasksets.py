@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from envs.snapshots import canonical_json
-from envs.taskrows import RowError, TaskFile, read_rows, task_row
+from envs.taskrows import MAX_LINE_BYTES, RowError, TaskFile, read_rows, task_row
 from envs.types import Split, Task
 from tools.types import Message
 
@@ -39,7 +39,7 @@ def task_id(env: str, prompt: Sequence[Message], data: Mapping[str, Any], answer
 
 
 def load_jsonl(
-    path: str | os.PathLike[str], env: str | None = None, *, max_line_bytes: int = 16 << 20
+    path: str | os.PathLike[str], env: str | None = None, *, max_line_bytes: int = MAX_LINE_BYTES
 ) -> TaskFile:
     """Read tasks from a JSONL file (gzip by suffix); each bad row is reported, the others are loaded.
 
