@@ -1,0 +1,1 @@
+"""The environment family `swe`: repair a repository in a sandbox."""

@@ -1,0 +1,1 @@
+"""Repositories made from seeds: the offline tasks of `swe-v1`."""
