@@ -5,8 +5,8 @@ import pytest
 from envs.swe.env import SweEnv
 from envs.swe.generated import world
 from envs.swe.generated.running import load, outcome
-from envs.swe.grading import same
 from envs.swe.mutations import REMOVED_BODY
+from envs.swe.replaying import same
 from envs.swe.repository import files_of
 from envs.types import Task
 

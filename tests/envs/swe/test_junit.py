@@ -4,6 +4,8 @@ import pytest
 
 from envs.swe.grading import Answer, _believed, _Canaries
 from envs.swe.junit import key_of, outcomes
+from envs.swe.pytest_runs import PytestResult
+from sandbox.types import ExecResult, Output
 
 REPORT = b"""<testsuites><testsuite>
 <testcase classname="tests.test_a" name="test_one" /><testcase classname="tests.test_a.TestB" name="test_c[x.py::y]" />
@@ -37,7 +39,8 @@ def _run(
 ) -> tuple[int, int, bool]:
     answer = Answer({}, wanted.get("red", ("tests/test_a.py::test_one",)), wanted.get("green", ()), {})
     canaries = _Canaries({}, "tests/test_0a.py::test_0a", "tests/test_1b.py::test_1b")
-    run = _believed(answer, canaries, exit_code, outcomes(report))
+    done = ExecResult(exit_code=exit_code, stdout=Output(), stderr=Output(), reason="ok")
+    run = _believed(answer, canaries, PytestResult(done=done, seen=outcomes(report)))
     return run.fail_to_pass, run.pass_to_pass, run.sound
 
 
