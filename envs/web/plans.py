@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 from typing import Any, Literal
 
@@ -68,7 +69,7 @@ PlanMaker = Callable[[Draw], Plan | None]
 """Draws a plan; None when this world has no good one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SiteSpec:
     """A site: its tables, how a world is filled, its application, and its tasks by level."""
 
@@ -84,11 +85,21 @@ class SiteSpec:
         return f"http://{self.name}.test"
 
 
-def fresh(spec: SiteSpec, seed: int, level: int, split: Split) -> tuple[Rows, Words]:
-    """The rows of a new world, and the names that are still free."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A world before anybody touched it. It is shared: nobody may change the rows."""
+
+    rows: Rows
+    names: frozenset[str]
+    """Made-up names that occur in it."""
+
+
+@lru_cache(maxsize=128)
+def start_of(spec: SiteSpec, seed: int, level: int, split: Split) -> Start:
+    """The world of a seed."""
     rng = Random(f"web-v1/{spec.name}/{seed}/{level}")
     words = Words(rng, split)
-    return spec.fill(rng, words, level), words
+    return Start(rows=spec.fill(rng, words, level), names=frozenset(words.used))
 
 
 def log_in(user: Row) -> tuple[Step, ...]:

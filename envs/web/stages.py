@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import httpx
 
-from envs.types import Reward, Task
+from envs.types import Reward, Split, Task
 from envs.web.browser import Browser
 from envs.web.grading import judge
 from envs.web.loop import shared
+from envs.web.plans import SiteSpec, start_of
 from envs.web.sites.base import COOKIE, bind, open_session
 from envs.web.tasks import place_of, plan_of
 from envs.web.text_browser import TextBrowser, TextState
-from envs.web.world import World, WorldState
+from envs.web.world import World, WorldState, filled
 
 BrowserKind = Literal["text", "chromium"]
 
@@ -53,6 +55,12 @@ class SiteState:
     browser: TextState
 
 
+@lru_cache(maxsize=128)
+def _first_state(spec: SiteSpec, seed: int, level: int, words: Split) -> WorldState:
+    """The database that every episode of a world starts from."""
+    return filled(spec.metadata, start_of(spec, seed, level, words).rows)
+
+
 class SiteStage:
     """One of the three sites, with a world of its own."""
 
@@ -61,7 +69,7 @@ class SiteStage:
         spec = self._place.spec
         self._world = World(
             spec.metadata,
-            self._place.rows if state is None else state.world,
+            _first_state(spec, *self._place.key) if state is None else state.world,
             now=self._place.now,
             secret=self._place.secret,
         )

@@ -19,12 +19,15 @@ from envs.errors import TaskError
 from envs.tasksets import task_id, world_seeds
 from envs.types import Split, Task
 from envs.web.grading import expected, same
-from envs.web.plans import LEVELS, Draw, Plan, SiteSpec, fresh
+from envs.web.plans import LEVELS, Draw, Plan, SiteSpec, start_of
 from envs.web.sites import all_sites
+from envs.web.sites.words import Words
 from envs.web.world import Rows
 from tools.types import Message
 
 ENV_ID = "web-v1"
+DRAWS = 40
+"""Plans that are drawn in one world before the next world is tried."""
 NOW = "2024-06-15T09:00:00"
 SYSTEM = (
     "You use a web site through a text browser. A page is shown as lines; what can be acted on has a number in "
@@ -52,15 +55,17 @@ def generate(
 
 
 def _generate_one(spec: SiteSpec, seed: int, level: int, split: Split) -> Task:
-    data: dict[str, Any] = {"source": "sites", "site": spec.name, "seed": seed, "level": level, "words": split, "now": NOW}
-    rows, _ = fresh(spec, seed, level, split)
-    makers = spec.plans[level]
-    for draw in range(200):
-        name = makers[(seed + draw) % len(makers)].__name__
-        plan = _draw(spec, data, name, draw)
-        if plan is not None and _sound(rows, plan):
-            return _task(plan, data, {"plan": name, "draw": draw}, split, level)
-    raise ValueError(f"no task was found in world {seed} of {spec.name} at level {level}; take another seed")
+    """The first sound task of a world; a world without one gives way to the next of its split."""
+    while True:
+        data: dict[str, Any] = {"source": "sites", "site": spec.name, "seed": seed, "level": level, "words": split, "now": NOW}
+        rows = start_of(spec, seed, level, split).rows
+        names = [maker.__name__ for maker in spec.plans[level]]
+        for draw in range(DRAWS):
+            name = names[(seed + draw) % len(names)]
+            plan = _draw(spec, data, name, draw)
+            if plan is not None and _sound(rows, plan):
+                return _task(plan, data, {"plan": name, "draw": draw}, split, level)
+        seed += len(get_args(Split))
 
 
 def _task(plan: Plan, data: dict[str, Any], answer: dict[str, Any], split: Split, level: int) -> Task:
@@ -91,9 +96,10 @@ def _draw(spec: SiteSpec, data: Mapping[str, Any], name: str, draw: int) -> Plan
     makers = {maker.__name__: maker for maker in spec.plans[data["level"]]}
     if name not in makers:
         raise TaskError(f"the plans of {spec.name}, level {data['level']}, are {', '.join(makers)}, got {name!r}")
-    rows, words = fresh(spec, data["seed"], data["level"], data["words"])
+    start = start_of(spec, data["seed"], data["level"], data["words"])
     rng = Random(f"{ENV_ID}/{data['seed']}/{name}/{draw}")
-    return makers[name](Draw(rng=rng, words=words, rows=rows, level=data["level"]))
+    words = Words(rng, data["words"], start.names)
+    return makers[name](Draw(rng=rng, words=words, rows=start.rows, level=data["level"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,8 @@ class Place:
     """The world that a task starts in."""
 
     spec: SiteSpec
+    key: tuple[int, int, Split]
+    """Seed, level and split of the world."""
     rows: Rows
     now: str
     secret: str
@@ -119,8 +127,8 @@ def place_of(task: Task) -> Place:
     if not isinstance(seed, int) or level not in LEVELS or words not in get_args(Split):
         raise TaskError(f"a {ENV_ID} task has seed, level (0 to 3) and words (a split), got {dict(data)!r:.200}")
     spec = sites[data["site"]]
-    rows, _ = fresh(spec, seed, level, cast(Split, words))
-    return Place(spec=spec, rows=rows, now=str(data.get("now", NOW)), secret=f"{seed}/{task.id}")
+    key = (seed, level, cast(Split, words))
+    return Place(spec=spec, key=key, rows=start_of(spec, *key).rows, now=str(data.get("now", NOW)), secret=f"{seed}/{task.id}")
 
 
 def plan_of(task: Task) -> Plan:

@@ -6,11 +6,11 @@ import hashlib
 import hmac
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, MetaData, create_engine, insert, select
+from sqlalchemy import Connection, Engine, MetaData, create_engine, insert, select
 from sqlalchemy.pool import StaticPool
 
 Row = dict[str, Any]
@@ -22,9 +22,25 @@ MAX_SESSIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class WorldState:
-    """A copy of a world: the database file, and how many sessions were opened."""
+    """A copy of a world: the database file."""
 
     database: bytes
+
+
+def filled(metadata: MetaData, rows: Rows) -> WorldState:
+    """A database with these rows."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        engine = _engine(connection)
+        with engine.begin() as transaction:
+            metadata.create_all(transaction, checkfirst=False)
+            for name, each in rows.items():
+                if each:
+                    transaction.execute(insert(metadata.tables[name]), list(each))
+        return WorldState(connection.serialize())
+
+
+def _engine(connection: sqlite3.Connection) -> Engine:
+    return create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
 
 
 class World:
@@ -35,26 +51,17 @@ class World:
 
         Args:
             metadata: the tables.
-            rows: what stands in them, or the state of another world with the same tables.
+            rows: what stands in them, or the state of a world with the same tables.
             now: what the site's clock shows, as ISO text; it does not move.
             secret: names the sessions' tokens; nobody but the server knows it.
         """
         self.metadata = metadata
         self.now = now
         self._secret = secret.encode()
+        state = rows if isinstance(rows, WorldState) else filled(metadata, rows)
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self._engine = create_engine("sqlite://", creator=lambda: self._connection, poolclass=StaticPool)
-        if isinstance(rows, WorldState):
-            self._connection.deserialize(rows.database)
-        else:
-            self._fill(rows)
-
-    def _fill(self, rows: Rows) -> None:
-        self.metadata.create_all(self._engine)
-        with self._engine.begin() as connection:
-            for name, each in rows.items():
-                if each:
-                    connection.execute(insert(self.metadata.tables[name]), list(each))
+        self._connection.deserialize(state.database)
+        self._engine = _engine(self._connection)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

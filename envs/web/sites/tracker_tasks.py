@@ -11,9 +11,9 @@ from envs.web.world import Row, Rows
 
 
 def fill(rng: Random, words: Words, level: int) -> Rows:
-    """One project of six issues at level 0; three projects and up to sixty issues above."""
+    """One project of six issues at level 0; two or three projects and up to sixty issues above."""
     people = users(rng, words, 4)
-    names = [words.name() for _ in range((1, 3, 3, 3)[level])]
+    names = [words.name() for _ in range((1, 3, 2, 3)[level])]
     projects = [{"id": i, "name": name} for i, name in enumerate(names, 1)]
     issues = []
     for key in range(1, (6, 18, 45, 60)[level] + 1):
@@ -153,7 +153,7 @@ def oldest(draw: Draw) -> Plan | None:
     label = draw.rng.choice(tracker.LABELS)
     every = sorted(draw.some("issues", project_id=project["id"], label=label), key=lambda i: str(i["opened"]))
     live = [issue for issue in every if issue["state"] == "open"]
-    if len(live) < 3 or every[0]["state"] == "open" or live[0]["opened"] == live[1]["opened"]:
+    if not 3 <= len(live) <= len(every) <= tracker.PAGE or every[0]["state"] == "open" or live[0]["opened"] == live[1]["opened"]:
         return None
     if live[0]["id"] == min(issue["id"] for issue in live):
         return None  # the smallest number would do
@@ -194,11 +194,12 @@ def move_all(draw: Draw) -> Plan | None:
     if any(o["assignee_id"] == heir["id"] for o in others[:1]):
         return None
 
+    names = {p["id"]: p["name"] for p in draw.rows["users"]}
+
     def way(issues: list[Row], fields: dict[str, str], values: Row) -> Way:
         steps: list[Step] = list(log_in(user))
         for issue in issues:
-            who = "" if issue in others else person["name"]
-            steps += [*_filtered(project, label, who), ("click", "link", issue["title"]), *_set(fields)]
+            steps += [*_filtered(project, label, names[issue["assignee_id"]]), ("click", "link", issue["title"]), *_set(fields)]
         return Way(steps=tuple(steps), changes=tuple(Change("set", "issues", values, issue["id"]) for issue in issues))
 
     fields = {"Milestone": "autumn", "Assigned to": heir["name"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from random import Random
 from typing import get_args
 
@@ -16,18 +17,18 @@ _SPLITS: tuple[Split, ...] = get_args(Split)
 class Words:
     """Draws names of one split, no name twice."""
 
-    def __init__(self, rng: Random, split: Split) -> None:
+    def __init__(self, rng: Random, split: Split, used: Iterable[str] = ()) -> None:
         self._rng = rng
         self._split = _SPLITS.index(split)
-        self._used: set[str] = set()
+        self.used = set(used)
 
     def name(self) -> str:
         """A capitalised word of three syllables, such as `Kavoru`."""
         while True:
             syllables = [self._rng.choice(_ONSETS) + self._rng.choice(_VOWELS) for _ in range(3)]
             word = "".join(syllables).capitalize()
-            if _owner(word) == self._split and word not in self._used:
-                self._used.add(word)
+            if _owner(word) == self._split and word not in self.used:
+                self.used.add(word)
                 return word
 
     def word(self) -> str:
