@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 @cache
 def all_sites() -> dict[str, SiteSpec]:
     """The sites by name."""
-    from envs.web.sites import shop_tasks, tracker_tasks
+    from envs.web.sites import shop_tasks, tracker_tasks, wiki_tasks
 
-    specs = (shop_tasks.SPEC, tracker_tasks.SPEC)
+    specs = (shop_tasks.SPEC, tracker_tasks.SPEC, wiki_tasks.SPEC)
     return {spec.name: spec for spec in specs}

@@ -188,7 +188,7 @@ def move_all(draw: Draw) -> Plan | None:
     where = {"project_id": project["id"], "label": label, "assignee_id": person["id"]}
     live = draw.some("issues", state="open", **where)
     others = [i for i in draw.some("issues", project_id=project["id"], label=label, state="open") if i not in live]
-    if not 2 <= len(live) <= 4 or not others:
+    if not 2 <= len(live) <= 3 or not others:
         return None
     heir = draw.rng.choice([p for p in draw.rows["users"] if p["id"] != person["id"]])
     if any(o["assignee_id"] == heir["id"] for o in others[:1]):
