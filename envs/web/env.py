@@ -60,7 +60,7 @@ class WebEnv(ToolEnv):
 
     @classmethod
     def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
-        """`n` generated tasks; options: `level` (0 to 3, default 0), `site` (`shop`, `tracker`, `wiki`; default all)."""
+        """`n` generated tasks; options: `level` (0 to 3), `site` (`shop`, `tracker` or `wiki`; all in turn without)."""
         unknown = sorted(set(options) - {"level", "site"})
         if unknown:
             raise ValueError(f"the options of web-v1 tasks are level and site, got {unknown[0]!r}")
@@ -177,13 +177,19 @@ class WebEnv(ToolEnv):
     def state_key(self) -> str:
         """Names the server's state and what is open and typed in the browser."""
         view = self._open.browser.view()
-        text = canonical_json([self._open.digest(), view.url, list(view.tabs), view.active, list(view.page.lines)])
+        text = canonical_json(
+            [self._open.digest(), view.url, list(view.tabs), view.active, list(view.page.lines)]
+        )
         return hashlib.blake2b(f"{self.task.id}{text}{self._top}".encode(), digest_size=16).hexdigest()
 
     def copy_state(self) -> _State | None:
         """Server and browser; None for the real browser, whose episodes are replayed."""
         state = self._open.copy()
-        return None if state is None else _State(stage=state, top=self._top, seen=self._seen, messages=self._messages)
+        return (
+            None
+            if state is None
+            else _State(stage=state, top=self._top, seen=self._seen, messages=self._messages)
+        )
 
     def load_state(self, state: _State) -> None:
         """Continue from `copy_state`."""
@@ -201,7 +207,9 @@ class WebEnv(ToolEnv):
         from envs.web.tools import page_text
 
         view = self._open.browser.view()
-        self._top = 0 if new or self._place(view) != self._seen else min(self._top, max(0, len(view.page.lines) - 1))
+        self._top = (
+            0 if new or self._place(view) != self._seen else min(self._top, max(0, len(view.page.lines) - 1))
+        )
         self._seen = self._place(view)
         if self._open.over():
             self.finish()

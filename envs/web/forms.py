@@ -8,16 +8,11 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from selectolax.lexbor import LexborNode
 
-from envs.web.pages import attributes, chosen_options, kind_of, options_of
+from envs.web.elements import attributes, chosen_options, kind_of, options_of
 
 MAX_VALUE = 10_000
 _TEXTS = ("checkbox", "radio", "submit", "button", "reset", "image", "hidden", "file")
 _TITLE = re.compile(r"<title[^>]*>([^<]{0,300})", re.IGNORECASE)
-
-
-def escaped(text: str) -> str:
-    """Text that HTML shows as it is."""
-    return html_.escape(text)
 
 
 def title_of(html: str) -> str:
@@ -70,7 +65,11 @@ def default_button(node: LexborNode) -> LexborNode | None:
 def text_fields(node: LexborNode) -> int:
     """How many text fields the form of a control has: one alone submits on Enter without a button."""
     form = form_of(node)
-    return sum(c.tag == "input" and kind_of(c) not in _TEXTS for c in controls_of(form)) if form is not None else 0
+    return (
+        sum(c.tag == "input" and kind_of(c) not in _TEXTS for c in controls_of(form))
+        if form is not None
+        else 0
+    )
 
 
 def _submits(node: LexborNode) -> bool:

@@ -7,35 +7,27 @@ The light browser keeps its pages so, and the real browser hands its pages over 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from envs.web.elements import MAX_NAME, attributes, clean, is_hidden, labels_of, role_of, state_of
+
 MAX_LINES = 4000
 MAX_ELEMENTS = 3000
 MAX_LINE = 400
-MAX_NAME = 120
-MAX_OPTIONS = 60
 MAX_DEPTH = 1000
 """The parser's time grows with the square of the depth: 20,000 open elements take 5 s."""
 
-_SKIPPED = frozenset({"script", "style", "head", "template", "noscript", "iframe", "object", "embed", "-comment"})
-_BLOCKS = frozenset(
+_BLOCK_NAMES = (
     "address article aside blockquote body br dd details div dl dt fieldset figure footer form h1 h2 h3 h4 h5 h6 "
-    "header hr html li main nav ol p pre section summary table tbody thead tfoot tr ul".split()
+    "header hr html li main nav ol p pre section summary table tbody thead tfoot tr ul"
 )
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
 _CELLS = frozenset({"td", "th"})
-_BUTTONS = frozenset({"submit", "button", "reset", "image"})
-_ROLES = frozenset(
-    "button link tab menuitem checkbox radio switch option textbox combobox slider treeitem gridcell clickable".split()
-)
-_TYPED = re.compile(r"\[(\d+)\]")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
-_SELF_CLOSING = frozenset(
-    "area base br col embed hr img input link meta source track wbr p li td th tr option dt dd".split()
-)
-_SPACE = re.compile(r"\s+")
+_OPEN_ENDED = "area base br col embed hr img input link meta source track wbr p li td th tr option dt dd"
+_SELF_CLOSING = frozenset(_OPEN_ENDED.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,9 @@ class Page:
 def read_page(html: str) -> Page:
     """Render reflected HTML; at most `MAX_LINES` lines and `MAX_ELEMENTS` elements, whatever the page holds."""
     if _depth(html) > MAX_DEPTH:
-        return Page(title="", lines=(f"(this page nests deeper than {MAX_DEPTH} elements: not shown)",), elements=())
+        return Page(
+            title="", lines=(f"(this page nests deeper than {MAX_DEPTH} elements: not shown)",), elements=()
+        )
     return _Reader(LexborHTMLParser(html)).read()
 
 
@@ -74,73 +68,6 @@ def _depth(html: str) -> int:
     return deepest
 
 
-def clean(text: str) -> str:
-    """One line of text that cannot be taken for an element's number."""
-    return _TYPED.sub(r"(\1)", _SPACE.sub(" ", text)).strip()
-
-
-def attributes(node: LexborNode) -> dict[str, str]:
-    """Attributes by lower-case name; one without a value is empty text."""
-    return {str(key).lower(): value or "" for key, value in node.attributes.items()}
-
-
-def kind_of(node: LexborNode) -> str:
-    """The `type` of an input in lower case; `text` where there is none."""
-    return attributes(node).get("type", "text").strip().lower() or "text"
-
-
-def options_of(select: LexborNode) -> list[LexborNode]:
-    """The options of a select, in order."""
-    return select.css("option")
-
-
-def option_label(option: LexborNode) -> str:
-    """What a person reads for an option."""
-    return clean(attributes(option).get("label", "") or option.text())
-
-
-def chosen_options(select: LexborNode) -> list[LexborNode]:
-    """The selected options; without any, the first one of a single select."""
-    options = options_of(select)
-    chosen = [o for o in options if "selected" in attributes(o)]
-    if "multiple" in attributes(select):
-        return chosen
-    return chosen[-1:] or options[:1]
-
-
-def role_of(node: LexborNode) -> str:
-    """The role of an element that can be acted on; empty for all others."""
-    tag, found = node.tag or "", attributes(node)
-    if tag == "a" and "href" in found:
-        return "link"
-    if tag == "button":
-        return "button"
-    if tag == "input":
-        kind = kind_of(node)
-        if kind in _BUTTONS:
-            return "button"
-        return kind if kind in ("checkbox", "radio") else "textbox"
-    if tag == "textarea":
-        return "textbox"
-    if tag == "select":
-        return "combobox"
-    role = found.get("role", "").strip().lower()
-    if role in _ROLES:
-        return role
-    if "onclick" in found or "data-clickable" in found:
-        return "clickable"
-    return "textbox" if found.get("contenteditable", "no") in ("", "true") else ""
-
-
-def is_hidden(node: LexborNode) -> bool:
-    """Whether nobody can see an element."""
-    if node.tag in _SKIPPED or (node.tag == "input" and kind_of(node) == "hidden"):
-        return True
-    found = attributes(node)
-    style = found.get("style", "").replace(" ", "").lower()
-    return "hidden" in found or found.get("aria-hidden") == "true" or "display:none" in style
-
-
 class _Reader:
     """One walk over a tree, without recursion: pages may nest as deep as they like."""
 
@@ -149,7 +76,7 @@ class _Reader:
         self._lines: list[str] = []
         self._line: list[str] = []
         self._elements: list[Element] = []
-        self._labels, self._named_by_label = _labels(tree)
+        self._labels, self._named_by_label = labels_of(tree)
 
     def read(self) -> Page:
         title = self._tree.css_first("title")
@@ -197,7 +124,7 @@ class _Reader:
         name = self._name(node, role)
         number = len(self._elements) + 1
         self._elements.append(Element(number, role, name, node))
-        self._say(f'[{number}] {role} "{name}"{_state(node, role)}')
+        self._say(f'[{number}] {role} "{name}"{state_of(node, role)}')
         return True
 
     def _name(self, node: LexborNode, role: str) -> str:
@@ -220,54 +147,3 @@ class _Reader:
         if line.strip("#| "):
             for start in range(0, min(len(line), 10 * MAX_LINE), MAX_LINE):
                 self._lines.append(line[start : start + MAX_LINE])
-
-
-def _labels(tree: LexborHTMLParser) -> tuple[dict[int, str], set[int]]:
-    """Names given by `<label>`, and the labels (or their texts' holders) that need not be read again."""
-    names: dict[int, str] = {}
-    told: set[int] = set()
-    controls = "input, select, textarea"
-    by_id = {attributes(n).get("id", ""): n for n in tree.css(controls)}
-    for label in tree.css("label")[:MAX_ELEMENTS]:
-        target = by_id.get(attributes(label).get("for", ""))
-        if target is not None and label.css_first(controls) is None:
-            names[target.mem_id] = label.text()
-            told.add(label.mem_id)
-    for label in tree.css("label")[:MAX_ELEMENTS]:
-        inner = label.css_first(controls)
-        if inner is not None and inner.mem_id not in names:
-            names[inner.mem_id] = " ".join(_own_texts(label))
-            told.update(n.mem_id for n in label.css("span"))
-    return names, told
-
-
-def _own_texts(label: LexborNode) -> Iterator[str]:
-    for child in label.iter(include_text=True):
-        if child.tag == "-text":
-            yield child.text_content or ""
-        elif child.tag not in ("input", "select", "textarea"):
-            yield child.text()
-
-
-def _state(node: LexborNode, role: str) -> str:
-    """What is typed, ticked or chosen; a password shows its length only."""
-    found, parts = attributes(node), ""
-    if role == "textbox":
-        value = found.get("value", "" if node.tag == "input" else node.text())
-        shown = "*" * len(value) if kind_of(node) == "password" and node.tag == "input" else value
-        parts = f' = "{_quoted(shown)}"'
-    elif role in ("checkbox", "radio", "switch"):
-        ticked = "checked" in found or found.get("aria-checked") == "true"
-        parts = " checked" if ticked else " unchecked"
-    elif role == "combobox" and node.tag == "select":
-        chosen = ", ".join(option_label(o) for o in chosen_options(node))
-        options = options_of(node)
-        listed = " | ".join(option_label(o)[:MAX_NAME] for o in options[:MAX_OPTIONS])
-        more = f" | ... {len(options) - MAX_OPTIONS} more" if len(options) > MAX_OPTIONS else ""
-        parts = f' = "{chosen[:MAX_NAME]}" of ({listed}{more})'
-    return parts + (" disabled" if "disabled" in found else "")
-
-
-def _quoted(text: str) -> str:
-    """A value on one line: line breaks as `\\n`."""
-    return _TYPED.sub(r"(\1)", text.replace("\\", "\\\\").replace("\r", "").replace("\n", "\\n"))

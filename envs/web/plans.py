@@ -120,5 +120,6 @@ def credentials(user: Row) -> str:
 def users(rng: Random, words: Words, n: int) -> list[Row]:
     """People with made-up names and passwords."""
     return [
-        {"id": i, "name": words.name(), "password": f"{words.word()}{rng.randrange(10, 100)}"} for i in range(1, n + 1)
+        {"id": i, "name": words.name(), "password": f"{words.word()}{rng.randrange(10, 100)}"}
+        for i in range(1, n + 1)
     ]

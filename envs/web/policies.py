@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from random import Random
 
 from envs.policies import PolicySpec, Script, ScriptedPolicy, call
@@ -13,7 +13,7 @@ from envs.web.plans import Step
 from envs.web.tasks import plan_of
 from tools.types import Message, ToolSchema
 
-MISTAKE = {0: 0.25, 1: 0.40, 2: 0.55, 3: 0.70}
+MISTAKE = {0: 0.20, 1: 0.40, 2: 0.55, 3: 0.70}
 """How often `sloppy` plays a near miss, by level."""
 _LOST = "I cannot find it."
 
@@ -104,6 +104,10 @@ def sloppy(task: Task, seed: int) -> Policy:
     return Reader(follow(way.steps))
 
 
+def _attack(script: Callable[[], Script]) -> Callable[[Task, int], Policy]:
+    return lambda task, seed: ScriptedPolicy(script())
+
+
 def policies() -> dict[str, PolicySpec]:
     """All scripted policies by name."""
     specs = [
@@ -111,8 +115,5 @@ def policies() -> dict[str, PolicySpec]:
         PolicySpec(name="sloppy", kind="sloppy", make=sloppy),
         PolicySpec(name="noop", kind="noop", make=lambda task, seed: ScriptedPolicy([])),
     ]
-    specs += [
-        PolicySpec(name=name, kind="attack", make=lambda task, seed, script=script: ScriptedPolicy(script()))
-        for name, script in ATTACKS.items()
-    ]
+    specs += [PolicySpec(name=name, kind="attack", make=_attack(script)) for name, script in ATTACKS.items()]
     return {spec.name: spec for spec in specs}

@@ -31,8 +31,8 @@ DRAWS = 40
 NOW = "2024-06-15T09:00:00"
 SYSTEM = (
     "You use a web site through a text browser. A page is shown as lines; what can be acted on has a number in "
-    "brackets, such as [3] button. Reach the goal with the tools, change nothing else, then call finish. Numbers belong "
-    "to the page that was shown last."
+    "brackets, such as [3] button. Reach the goal with the tools, change nothing else, then call finish. Numbers "
+    "belong to the page that was shown last."
 )
 
 
@@ -57,7 +57,14 @@ def generate(
 def _generate_one(spec: SiteSpec, seed: int, level: int, split: Split) -> Task:
     """The first sound task of a world; a world without one gives way to the next of its split."""
     while True:
-        data: dict[str, Any] = {"source": "sites", "site": spec.name, "seed": seed, "level": level, "words": split, "now": NOW}
+        data: dict[str, Any] = {
+            "source": "sites",
+            "site": spec.name,
+            "seed": seed,
+            "level": level,
+            "words": split,
+            "now": NOW,
+        }
         rows = start_of(spec, seed, level, split).rows
         names = [maker.__name__ for maker in spec.plans[level]]
         for draw in range(DRAWS):
@@ -89,13 +96,17 @@ def _sound(before: Rows, plan: Plan) -> bool:
     """Whether the grader tells gold from doing nothing and from every near miss."""
     gold = expected(before, plan.gold.changes)
     others = [before, *(expected(before, miss.changes) for miss in plan.misses.values())]
-    return len(plan.misses) >= 3 and same(before, gold, gold) and not any(same(before, gold, o) for o in others)
+    return (
+        len(plan.misses) >= 3 and same(before, gold, gold) and not any(same(before, gold, o) for o in others)
+    )
 
 
 def _draw(spec: SiteSpec, data: Mapping[str, Any], name: str, draw: int) -> Plan | None:
     makers = {maker.__name__: maker for maker in spec.plans[data["level"]]}
     if name not in makers:
-        raise TaskError(f"the plans of {spec.name}, level {data['level']}, are {', '.join(makers)}, got {name!r}")
+        raise TaskError(
+            f"the plans of {spec.name}, level {data['level']}, are {', '.join(makers)}, got {name!r}"
+        )
     start = start_of(spec, data["seed"], data["level"], data["words"])
     rng = Random(f"{ENV_ID}/{data['seed']}/{name}/{draw}")
     words = Words(rng, data["words"], start.names)
@@ -122,13 +133,23 @@ def place_of(task: Task) -> Place:
     """
     data, sites = task.data, all_sites()
     if data.get("site") not in sites:
-        raise TaskError(f"the site of a {ENV_ID} task is one of {', '.join(sites)}, got {data.get('site')!r:.60}")
+        raise TaskError(
+            f"the site of a {ENV_ID} task is one of {', '.join(sites)}, got {data.get('site')!r:.60}"
+        )
     seed, level, words = data.get("seed"), data.get("level"), data.get("words")
     if not isinstance(seed, int) or level not in LEVELS or words not in get_args(Split):
-        raise TaskError(f"a {ENV_ID} task has seed, level (0 to 3) and words (a split), got {dict(data)!r:.200}")
+        raise TaskError(
+            f"a {ENV_ID} task has seed, level (0 to 3) and words (a split), got {dict(data)!r:.200}"
+        )
     spec = sites[data["site"]]
     key = (seed, level, cast(Split, words))
-    return Place(spec=spec, key=key, rows=start_of(spec, *key).rows, now=str(data.get("now", NOW)), secret=f"{seed}/{task.id}")
+    return Place(
+        spec=spec,
+        key=key,
+        rows=start_of(spec, *key).rows,
+        now=str(data.get("now", NOW)),
+        secret=f"{seed}/{task.id}",
+    )
 
 
 def plan_of(task: Task) -> Plan:
@@ -141,7 +162,14 @@ def plan_of(task: Task) -> Plan:
     if not isinstance(answer, Mapping) or not isinstance(answer.get("draw"), int):
         raise TaskError(f"the answer of a {ENV_ID} task is {{'plan': name, 'draw': number}}")
     place = place_of(task)
-    plan = _cached(place.spec.name, task.data["seed"], task.data["level"], task.data["words"], str(answer.get("plan")), answer["draw"])
+    plan = _cached(
+        place.spec.name,
+        task.data["seed"],
+        task.data["level"],
+        task.data["words"],
+        str(answer.get("plan")),
+        answer["draw"],
+    )
     if plan is None:
         raise TaskError(f"there is no plan {answer.get('plan')!r} with draw {answer['draw']} in this world")
     return plan

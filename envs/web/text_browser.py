@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urljoin
 
-import httpx
 from selectolax.lexbor import LexborNode
 
 from envs.web import forms
 from envs.web.browser import KEYS, MAX_TABS, View
+from envs.web.elements import attributes, clean, kind_of, option_label, options_of
+from envs.web.fetch import Transport, load
 from envs.web.loop import shared
 from envs.web.origin import resolve
-from envs.web.pages import Element, Page, attributes, clean, kind_of, option_label, options_of, read_page
+from envs.web.pages import Element, Page, read_page
 from tools.errors import ToolError
 
-MAX_REDIRECTS = 10
-MAX_BODY_BYTES = 1 << 20
 MAX_HISTORY = 50
-MAX_COOKIES = 50
-TIMEOUT_S = 10.0
-
-Transport = Callable[[], httpx.AsyncBaseTransport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +108,11 @@ class TextBrowser:
         found = self._element(element)
         node = found.node
         if node.tag == "a" and "href" in attributes(node):
-            self._load("GET", resolve(urljoin(self._tab.url, forms.base_of(node)), attributes(node)["href"] or ""), None)
+            self._load(
+                "GET",
+                resolve(urljoin(self._tab.url, forms.base_of(node)), attributes(node)["href"] or ""),
+                None,
+            )
         elif found.role == "button" and node.tag in ("button", "input"):
             self._press_button(node)
         elif found.role in ("checkbox", "radio") and node.tag == "input":
@@ -190,7 +187,9 @@ class TextBrowser:
         if action == "new":
             if len(tabs) >= MAX_TABS:
                 raise ToolError(f"at most {MAX_TABS} tabs can be open")
-            self._state = replace(self._state, tabs=(*tabs, Tab(url=self._home, html=_BLANK)), active=len(tabs))
+            self._state = replace(
+                self._state, tabs=(*tabs, Tab(url=self._home, html=_BLANK)), active=len(tabs)
+            )
             self._load("GET", self._home, None, remember=False)
             return
         if not 0 <= index < len(tabs):
@@ -206,83 +205,9 @@ class TextBrowser:
     # -------------------------------------------------------------------------------------------- network
 
     def _load(self, method: str, url: str, data: bytes | None, *, remember: bool = True) -> None:
-        url, html = shared().run(self._fetch(method, url, data))
+        found = shared().run(load(self._transport, method, url, data, dict(self._state.cookies)))
+        self._state = replace(self._state, cookies=tuple(sorted(found.cookies.items())))
         before = self._tab.before
         if remember:
             before = (*before, (self._tab.url, self._tab.html))[-MAX_HISTORY:]
-        self._show(Tab(url=url, html=html, before=before))
-
-    async def _fetch(self, method: str, url: str, data: bytes | None) -> tuple[str, str]:
-        async with self._transport() as transport:
-            for _ in range(MAX_REDIRECTS):
-                status, headers, html = await self._exchange(transport, method, url, data)
-                location = headers.get("location")
-                if location is None or status not in (301, 302, 303, 307, 308):
-                    return url, html
-                url = resolve(url, location)
-                if status not in (307, 308):
-                    method, data = "GET", None
-        raise ToolError(f"the page redirects more than {MAX_REDIRECTS} times")
-
-    async def _exchange(
-        self, transport: httpx.AsyncBaseTransport, method: str, url: str, data: bytes | None
-    ) -> tuple[int, httpx.Headers, str]:
-        headers = {"accept": "text/html"}
-        if data is not None:
-            headers["content-type"] = "application/x-www-form-urlencoded"
-        if self._state.cookies:
-            headers["cookie"] = "; ".join(f"{name}={value}" for name, value in self._state.cookies)
-        try:
-            request = httpx.Request(
-                method, url, headers=headers, content=data, extensions={"timeout": httpx.Timeout(TIMEOUT_S).as_dict()}
-            )
-            response = await transport.handle_async_request(request)
-            body = await _read(response)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ToolError(f"the page could not be loaded: {type(error).__name__}") from error
-        self._keep(response.headers.get_list("set-cookie"))
-        return response.status_code, response.headers, _as_html(response, body)
-
-    def _keep(self, lines: list[str]) -> None:
-        jar = dict(self._state.cookies)
-        for line in lines:
-            try:
-                found = SimpleCookie(line)
-            except CookieError:
-                continue
-            for name, morsel in found.items():
-                jar.pop(name, None)
-                if morsel["max-age"] != "0" and len(jar) < MAX_COOKIES:
-                    jar[name] = morsel.value
-        self._state = replace(self._state, cookies=tuple(sorted(jar.items())))
-
-
-async def _read(response: httpx.Response) -> bytes:
-    body = b""
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            break
-    await response.aclose()
-    return body[:MAX_BODY_BYTES]
-
-
-def _as_html(response: httpx.Response, body: bytes) -> str:
-    text = body.decode(response.charset_encoding or "utf-8", "replace") if _known(response) else body.decode("utf-8", "replace")
-    kind = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
-    if kind in ("text/html", "application/xhtml+xml"):
-        return text
-    if kind.startswith("text/"):
-        return f"<pre>{forms.escaped(text)}</pre>"
-    return f"<p>(a file of type {forms.escaped(kind[:100])}: not shown)</p>"
-
-
-def _known(response: httpx.Response) -> bool:
-    """Whether the page's charset is one that Python knows."""
-    import codecs
-
-    try:
-        codecs.lookup(response.charset_encoding or "utf-8")
-    except LookupError:
-        return False
-    return True
+        self._show(Tab(url=found.url, html=found.html, before=before))

@@ -1,4 +1,4 @@
-"""The server's side of an episode: a database filled by a seed, a clock, sessions. Graded from outside, never over HTTP."""
+"""The server's side of an episode: a database filled by a seed, a clock, sessions; graded from outside."""
 
 from __future__ import annotations
 

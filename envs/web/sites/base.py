@@ -127,14 +127,20 @@ class SiteApp:
         try:
             return handler(call, **path)
         except NotFound:
-            return self.page(call, "message.html", status=404, heading="Not found", text="There is no such page.")
+            return self.page(
+                call, "message.html", status=404, heading="Not found", text="There is no such page."
+            )
         except LoginNeeded:
             return self.page(call, "login.html", status=403, error="Please log in first.")
 
     def page(self, call: Call, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """A page from a template; text is escaped by the template engine."""
         folder = "" if template in ("login.html", "message.html") else f"{self.name}/"
-        html = _templates().get_template(folder + template).render(site=self.name, user=call.user, call=call, **values)
+        html = (
+            _templates()
+            .get_template(folder + template)
+            .render(site=self.name, user=call.user, call=call, **values)
+        )
         return HTMLResponse(html, status_code=status, headers={"cache-control": "no-store"})
 
     def _login(self, call: Call) -> Response:
@@ -206,7 +212,9 @@ async def _form(request: Request) -> dict[str, str] | None:
 def _templates() -> Environment:
     folder = Path(__file__).parent / "templates"
     loader = FileSystemLoader(folder)
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, auto_reload=False, trim_blocks=True)
+    return Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, auto_reload=False, trim_blocks=True
+    )
 
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]

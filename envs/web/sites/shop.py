@@ -144,7 +144,9 @@ def add(call: Call, key: str) -> Response:
 
 
 def _lines(call: Call) -> list[Row]:
-    joined = select(CART, PRODUCTS.c.name, PRODUCTS.c.cents).join(PRODUCTS, PRODUCTS.c.id == CART.c.product_id)
+    joined = select(CART, PRODUCTS.c.name, PRODUCTS.c.cents).join(
+        PRODUCTS, PRODUCTS.c.id == CART.c.product_id
+    )
     return call.all(joined.where(CART.c.owner == owner(call)).order_by(PRODUCTS.c.id, CART.c.size))
 
 
@@ -178,7 +180,13 @@ def checkout(call: Call) -> Response:
 def _show_checkout(call: Call, error: str) -> Response:
     lines = _lines(call)
     return _site.page(
-        call, "checkout.html", lines=lines, total=_total(lines), deliveries=DELIVERIES, form=call.form, error=error
+        call,
+        "checkout.html",
+        lines=lines,
+        total=_total(lines),
+        deliveries=DELIVERIES,
+        form=call.form,
+        error=error,
     )
 
 
@@ -189,7 +197,9 @@ def order(call: Call) -> Response:
     name, address = call.form.get("name", "").strip(), call.form.get("address", "").strip()
     delivery = call.form.get("delivery", "")
     if not lines or not name or not address or delivery not in DELIVERIES:
-        return _show_checkout(call, "An order needs something in the cart, a name, an address and a delivery.")
+        return _show_checkout(
+            call, "An order needs something in the cart, a name, an address and a delivery."
+        )
     placed = call.db.execute(
         insert(ORDERS).values(
             owner=owner(call),
@@ -215,4 +225,6 @@ def placed(call: Call, key: str) -> Response:
     if row["owner"] != owner(call):
         raise NotFound
     joined = select(LINES, PRODUCTS.c.name).join(PRODUCTS, PRODUCTS.c.id == LINES.c.product_id)
-    return _site.page(call, "order.html", order=row, lines=call.all(joined.where(LINES.c.order_id == row["id"])))
+    return _site.page(
+        call, "order.html", order=row, lines=call.all(joined.where(LINES.c.order_id == row["id"]))
+    )

@@ -39,7 +39,9 @@ def fill(rng: Random, words: Words, level: int) -> Rows:
     if level == 3:
         for row in rng.sample([p for p in products if p["stock"]], 2):
             size = rng.choice(SIZES.split()) if row["sizes"] else ""
-            cart.append({"owner": "user 1", "product_id": row["id"], "size": size, "quantity": rng.randrange(1, 4)})
+            cart.append(
+                {"owner": "user 1", "product_id": row["id"], "size": size, "quantity": rng.randrange(1, 4)}
+            )
     orders = [
         {
             "id": key,
@@ -54,7 +56,8 @@ def fill(rng: Random, words: Words, level: int) -> Rows:
         for key in range(1, 4)
     ]
     lines = [
-        {"order_id": o["id"], "product_id": o["id"] + 1, "size": "", "quantity": 1, "cents": o["cents"]} for o in orders
+        {"order_id": key, "product_id": key + 1, "size": "", "quantity": 1, "cents": products[key]["cents"]}
+        for key in range(1, 4)
     ]
     return {"users": people, "products": products, "cart": cart, "orders": orders, "order_lines": lines}
 
@@ -135,7 +138,8 @@ def _order_way(
         "cents": sum(line["cents"] * line["quantity"] for line in lines),
     }
     gone = [
-        Change("delete", "cart", {k: row[k] for k in ("owner", "product_id", "size")}) for row in (*emptied, *kept)
+        Change("delete", "cart", {k: row[k] for k in ("owner", "product_id", "size")})
+        for row in (*emptied, *kept)
     ]
     added = [Change("add", "order_lines", line) for line in lines]
     return Way(steps=tuple(steps), changes=(Change("add", "orders", order), *added, *gone))
@@ -223,7 +227,9 @@ def order_two(draw: Draw) -> Plan | None:
     """Level 3: clear the cart, then order the best of one category and the cheapest of another, as a gift."""
     user, cart = draw.rows["users"][0], draw.rows["cart"]
     first, second = draw.rng.sample(sorted({p["category"] for p in draw.rows["products"]}), 2)
-    best = sorted((p for p in draw.some("products", category=first) if p["stock"]), key=lambda p: -int(p["stars"]))
+    best = sorted(
+        (p for p in draw.some("products", category=first) if p["stock"]), key=lambda p: -int(p["stars"])
+    )
     cheap = _cheapest(draw, second, 0)
     held = {line["product_id"] for line in cart}
     if len(best) < 2 or len(cheap) < 2 or held & {best[0]["id"], best[1]["id"], cheap[0]["id"]}:

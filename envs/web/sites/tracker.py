@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from math import ceil
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import Response
-from sqlalchemy import Column, Integer, MetaData, String, Table, and_, func, insert, select, update
+from sqlalchemy import Column, Integer, MetaData, String, Table, and_, insert, select, update
 
 from envs.web.sites.base import Call, SiteApp, account_tables, needs_user, number, see
 from envs.web.world import Row
@@ -79,14 +80,11 @@ def _choices(call: Call) -> dict[str, Any]:
 @_site.get("/")
 def home(call: Call) -> Response:
     """The projects."""
-    counts = dict(
-        call.db.execute(
-            select(ISSUES.c.project_id, func.count()).where(ISSUES.c.state == "open").group_by(ISSUES.c.project_id)
-        )
-        .tuples()
-        .all()
+    live = call.all(select(ISSUES.c.project_id, ISSUES.c.id).where(ISSUES.c.state == "open"))
+    counts = Counter(row["project_id"] for row in live)
+    return _site.page(
+        call, "home.html", projects=call.all(select(PROJECTS).order_by(PROJECTS.c.id)), counts=counts
     )
-    return _site.page(call, "home.html", projects=call.all(select(PROJECTS).order_by(PROJECTS.c.id)), counts=counts)
 
 
 def _project(call: Call, key: str) -> Row:
@@ -175,7 +173,9 @@ def issue(call: Call, key: str) -> Response:
 def _show(call: Call, row: Row, error: str) -> Response:
     comments = call.all(select(COMMENTS).where(COMMENTS.c.issue_id == row["id"]).order_by(COMMENTS.c.id))
     named = _project(call, str(row["project_id"]))
-    return _site.page(call, "issue.html", issue=row, project=named, comments=comments, error=error, **_choices(call))
+    return _site.page(
+        call, "issue.html", issue=row, project=named, comments=comments, error=error, **_choices(call)
+    )
 
 
 @_site.post("/issue/{key}")
@@ -211,6 +211,8 @@ def comment(call: Call, key: str) -> Response:
     if not body:
         return _show(call, row, "A comment needs a text.")
     call.db.execute(
-        insert(COMMENTS).values(issue_id=row["id"], author_id=user["id"], body=body, created_at=call.world.now)
+        insert(COMMENTS).values(
+            issue_id=row["id"], author_id=user["id"], body=body, created_at=call.world.now
+        )
     )
     return see(f"/issue/{row['id']}")

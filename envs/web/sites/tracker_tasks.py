@@ -98,10 +98,12 @@ def close_one(draw: Draw) -> Plan:
         misses={
             "other issue": way(other),
             "one more": Way(
-                steps=(*way(issue).steps, back, *way(other).steps), changes=way(issue).changes + way(other).changes
+                steps=(*way(issue).steps, back, *way(other).steps),
+                changes=way(issue).changes + way(other).changes,
             ),
             "comment only": Way(
-                steps=(("click", "link", issue["title"]), *_comment("closed")), changes=(_said(issue, 1, "closed"),)
+                steps=(("click", "link", issue["title"]), *_comment("closed")),
+                changes=(_said(issue, 1, "closed"),),
             ),
         },
     )
@@ -119,7 +121,11 @@ def open_one(draw: Draw) -> Plan:
         if who is not None:
             fields["Assigned to"] = who["name"]
         picked = tuple(("select", "combobox", name, option) for name, option in fields.items())
-        form: tuple[Step, ...] = (("fill", "textbox", "Title", title), *picked, ("click", "button", "Open issue"))
+        form: tuple[Step, ...] = (
+            ("fill", "textbox", "Title", title),
+            *picked,
+            ("click", "button", "Open issue"),
+        )
         row = {
             "project_id": where["id"],
             "title": title,
@@ -136,8 +142,8 @@ def open_one(draw: Draw) -> Plan:
         return Way(steps=steps, changes=(Change("add", "issues", row),))
 
     return Plan(
-        text=f"{credentials(user)} Log in and open a new issue in the project {project['name']}: title '{title}', label "
-        f"{label}, priority {priority}, assigned to {person['name']}.",
+        text=f"{credentials(user)} Log in and open a new issue in the project {project['name']}: title '{title}', "
+        f"label {label}, priority {priority}, assigned to {person['name']}.",
         gold=way(project, priority, person),
         misses={
             "other project": way(other, priority, person),
@@ -153,7 +159,11 @@ def oldest(draw: Draw) -> Plan | None:
     label = draw.rng.choice(tracker.LABELS)
     every = sorted(draw.some("issues", project_id=project["id"], label=label), key=lambda i: str(i["opened"]))
     live = [issue for issue in every if issue["state"] == "open"]
-    if not 3 <= len(live) <= len(every) <= tracker.PAGE or every[0]["state"] == "open" or live[0]["opened"] == live[1]["opened"]:
+    if (
+        not 3 <= len(live) <= len(every) <= tracker.PAGE
+        or every[0]["state"] == "open"
+        or live[0]["opened"] == live[1]["opened"]
+    ):
         return None
     if live[0]["id"] == min(issue["id"] for issue in live):
         return None  # the smallest number would do
@@ -187,7 +197,9 @@ def move_all(draw: Draw) -> Plan | None:
     label, person = draw.rng.choice(tracker.LABELS), draw.rng.choice(draw.rows["users"][:3])
     where = {"project_id": project["id"], "label": label, "assignee_id": person["id"]}
     live = draw.some("issues", state="open", **where)
-    others = [i for i in draw.some("issues", project_id=project["id"], label=label, state="open") if i not in live]
+    others = [
+        i for i in draw.some("issues", project_id=project["id"], label=label, state="open") if i not in live
+    ]
     if not 2 <= len(live) <= 3 or not others:
         return None
     heir = draw.rng.choice([p for p in draw.rows["users"] if p["id"] != person["id"]])
@@ -199,8 +211,15 @@ def move_all(draw: Draw) -> Plan | None:
     def way(issues: list[Row], fields: dict[str, str], values: Row) -> Way:
         steps: list[Step] = list(log_in(user))
         for issue in issues:
-            steps += [*_filtered(project, label, names[issue["assignee_id"]]), ("click", "link", issue["title"]), *_set(fields)]
-        return Way(steps=tuple(steps), changes=tuple(Change("set", "issues", values, issue["id"]) for issue in issues))
+            steps += [
+                *_filtered(project, label, names[issue["assignee_id"]]),
+                ("click", "link", issue["title"]),
+                *_set(fields),
+            ]
+        return Way(
+            steps=tuple(steps),
+            changes=tuple(Change("set", "issues", values, issue["id"]) for issue in issues),
+        )
 
     fields = {"Milestone": "autumn", "Assigned to": heir["name"]}
     values = {"milestone": "autumn", "assignee_id": heir["id"]}

@@ -67,7 +67,9 @@ def search(call: Call) -> Response:
     """Pages whose title or text contains some words."""
     words = call.query.get("words", "").strip().lower()
     rules = [func.lower(column).contains(words, autoescape=True) for column in (PAGES.c.title, PAGES.c.body)]
-    found = call.all(select(PAGES).where(or_(*rules)).order_by(PAGES.c.title).limit(MAX_FOUND)) if words else []
+    found = (
+        call.all(select(PAGES).where(or_(*rules)).order_by(PAGES.c.title).limit(MAX_FOUND)) if words else []
+    )
     return _site.page(call, "list.html", heading="Search", pages=found, words=words)
 
 

@@ -26,7 +26,11 @@ def fill(rng: Random, words: Words, level: int) -> Rows:
     for key in range(1, (5, 12, 24, 36)[level] + 1):
         category = wiki.CATEGORIES[key % len(wiki.CATEGORIES)]
         facts = {name: _value(rng, name, shared) for name in FACTS[category]}
-        lines = [words.phrase(5) + ".", *(f"{name}: {value}" for name, value in facts.items()), words.phrase(5) + "."]
+        lines = [
+            words.phrase(5) + ".",
+            *(f"{name}: {value}" for name, value in facts.items()),
+            words.phrase(5) + ".",
+        ]
         if level >= 2 and rng.random() < 0.4:
             lines.append(f"Seen by {rng.choice(shared[FACTS[category][0]])}.")
         pages.append({"id": key, "title": words.name(), "category": category, "body": "\n".join(lines)})
@@ -58,7 +62,9 @@ def _search(words: str) -> tuple[Step, ...]:
     )
 
 
-def _edited(page: Row, body: str, summary: str, title: str = "") -> tuple[tuple[Step, ...], tuple[Change, ...]]:
+def _edited(
+    page: Row, body: str, summary: str, title: str = ""
+) -> tuple[tuple[Step, ...], tuple[Change, ...]]:
     """Edit the page that is open: the steps and the changes."""
     steps: list[Step] = [("click", "link", "Edit this page")]
     if title:
@@ -88,7 +94,9 @@ def _line(page: Row, name: str) -> str:
 
 def _with(page: Row, name: str, value: str) -> str:
     """A page's text with another value."""
-    lines = [f"{name}: {value}" if line.startswith(f"{name}: ") else line for line in page["body"].split("\n")]
+    lines = [
+        f"{name}: {value}" if line.startswith(f"{name}: ") else line for line in page["body"].split("\n")
+    ]
     return "\n".join(lines)
 
 
@@ -107,7 +115,9 @@ def make_page(draw: Draw) -> Plan:
         steps += [("fill", "textbox", "Text", body), ("click", "button", "Save page")]
         page = {"title": name, "category": kind, "body": body}
         revision = {"title": name, "editor_id": 1, "summary": ""}
-        return Way(steps=tuple(steps), changes=(Change("add", "pages", page), Change("add", "revisions", revision)))
+        return Way(
+            steps=tuple(steps), changes=(Change("add", "pages", page), Change("add", "revisions", revision))
+        )
 
     return Plan(
         text=f"Make a new page with the title {title} in the category {category}. Its text is: {text}",
@@ -129,13 +139,16 @@ def change_fact(draw: Draw) -> Plan:
 
     def way(what: Row, body: str, said: str) -> Way:
         steps, changes = _edited(what, body, said)
-        return Way(steps=(*log_in(user), *_search(what["title"]), ("click", "link", what["title"]), *steps), changes=changes)
+        return Way(
+            steps=(*log_in(user), *_search(what["title"]), ("click", "link", what["title"]), *steps),
+            changes=changes,
+        )
 
     body = _with(page, name, value)
     wrong = f"{other['body']}\n{name}: {value}"
     return Plan(
-        text=f"{credentials(user)} Log in. On the page {page['title']}, change the value of '{name}' to {value} and leave "
-        f"the rest of the text as it is. Give the summary '{summary}'.",
+        text=f"{credentials(user)} Log in. On the page {page['title']}, change the value of '{name}' to {value} and "
+        f"leave the rest of the text as it is. Give the summary '{summary}'.",
         gold=way(page, body, summary),
         misses={
             "only the new line": way(page, f"{name}: {value}", summary),
@@ -193,7 +206,12 @@ def replace_everywhere(draw: Draw) -> Plan | None:
         for page in [*which, *([extra] if extra else [])]:
             body = _with(page, name, value) if page is not extra else page["body"].replace(old, value)
             more, changed = _edited(page, body, said)
-            steps += [("click", "link", "Wiki"), ("click", "link", category), ("click", "link", page["title"]), *more]
+            steps += [
+                ("click", "link", "Wiki"),
+                ("click", "link", category),
+                ("click", "link", page["title"]),
+                *more,
+            ]
             changes += changed
         return Way(steps=tuple(steps), changes=tuple(changes))
 

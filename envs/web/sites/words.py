@@ -9,8 +9,30 @@ from typing import get_args
 
 from envs.types import Split
 
-_ONSETS = "b d f g k l m n p r s t v z br dr gl kr pl st tr".split()
-_VOWELS = "a e i o u ai ou".split()
+_ONSETS = [
+    "b",
+    "d",
+    "f",
+    "g",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "r",
+    "s",
+    "t",
+    "v",
+    "z",
+    "br",
+    "dr",
+    "gl",
+    "kr",
+    "pl",
+    "st",
+    "tr",
+]
+_VOWELS = ["a", "e", "i", "o", "u", "ai", "ou"]
 _SPLITS: tuple[Split, ...] = get_args(Split)
 
 
