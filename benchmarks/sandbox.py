@@ -92,7 +92,7 @@ def row(system: str, what: str, concurrent: int, times: list[float], failed: int
 
 def bare_bwrap() -> Job:
     """A launch with the flags of the backend and nothing around it: no groups, layers, pipes or deadlines."""
-    bwrap, tools = machine._find_bwrap(), machine._tools()
+    bwrap, tools = machine.find_bwrap(), machine._tools()
     limits, ids = Limits(), machine.machine().uids
     uid = ids.claim() if ids else None
     filtered = seccomp.program() if seccomp.supported() else None
@@ -140,7 +140,7 @@ def _copy(bwrap: Path) -> Path:
 
     folder = tempfile.mkdtemp(prefix="bare-bwrap-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, data in machine._program_files(bwrap).items():
+    for name, data in machine.program_files(bwrap).items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

@@ -133,7 +133,7 @@ def arguments(
     words += ["--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "sandbox", "--clearenv"]
     for name, value in environment(env).items():
         words += ["--setenv", name, value]
-    words += ["--ro-bind", "/usr", "/usr", *_system_folders(), "--ro-bind", etc, "/etc"]
+    words += ["--ro-bind", "/usr", "/usr", *system_folders(), "--ro-bind", etc, "/etc"]
     words += ["--proc", "/proc", "--dev", "/dev", "--size", str(min(SHM_BYTES, limits.tmp_bytes))]
     words += ["--tmpfs", "/dev/shm", "--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs", "/tmp"]
     words += [*workspace, "--chdir", f"{WORKSPACE}/{cwd}".rstrip("/"), "--cap-drop", "ALL"]
@@ -153,7 +153,7 @@ def encodable(text: str) -> bool:
     return True
 
 
-def _system_folders() -> list[str]:
+def system_folders() -> list[str]:
     """`/bin`, `/lib` and so on, as the links or folders that they are on this machine."""
     words: list[str] = []
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from envs.web.pages import Page
+from envs.web.elements import attributes, clean, option_label, options_of
+from envs.web.pages import Element, Page
+from tools.errors import ToolError
 
 HOME_LINES = 60
 """Lines of a page that are shown at once; `scroll` moves by this less an overlap."""
 OVERLAP = 5
 MAX_CHARS = 6500
 MAX_TABS = 5
+MAX_VALUE = 10_000
 KEYS = ("Enter", "Space", "Tab", "Escape", "Backspace", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight")
 
 
@@ -74,3 +77,43 @@ class Browser(Protocol):
     def close(self) -> None:
         """End; safe to call twice."""
         ...
+
+
+def check_key(key: str) -> None:
+    """Refuse keys that a browser might take for a command of its own.
+
+    Raises:
+        ToolError: it is none of `KEYS`.
+    """
+    if key not in KEYS:
+        raise ToolError(f"the keys are {', '.join(KEYS)}; got {key[:40]!r}")
+
+
+def fillable(element: Element, text: str) -> str:
+    """What a field makes of a text: a field of one line has no line breaks.
+
+    Raises:
+        ToolError: the element takes no text, or not so much.
+    """
+    if element.role != "textbox" or element.node.tag not in ("input", "textarea"):
+        raise ToolError(f"element {element.number} is a {element.role}, only a textbox can be filled")
+    if "readonly" in attributes(element.node):
+        raise ToolError(f"element {element.number} cannot be changed")
+    if len(text) > MAX_VALUE:
+        raise ToolError(f"a field takes at most {MAX_VALUE} characters, got {len(text)}")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return text.replace("\n", "") if element.node.tag == "input" else text
+
+
+def option_of(element: Element, option: str) -> int:
+    """The index of an option by its text.
+
+    Raises:
+        ToolError: the element has no options, or no such one.
+    """
+    if element.node.tag != "select":
+        raise ToolError(f"element {element.number} is a {element.role}, only a combobox has options")
+    labels = [option_label(o) for o in options_of(element.node)]
+    if clean(option) not in labels:
+        raise ToolError(f"the options are {', '.join(labels)[:500]}; got {option[:100]!r}")
+    return labels.index(clean(option))

@@ -15,7 +15,10 @@ _SKIPPED = frozenset(
     {"script", "style", "head", "template", "noscript", "iframe", "object", "embed", "-comment"}
 )
 _BUTTONS = frozenset({"submit", "button", "reset", "image"})
-_ROLE_NAMES = "button link tab menuitem checkbox radio switch option textbox combobox slider treeitem gridcell clickable"
+_ROLE_NAMES = (
+    "button link tab menuitem checkbox radio switch option textbox combobox slider treeitem gridcell "
+    "clickable"
+)
 _ROLES = frozenset(_ROLE_NAMES.split())
 _TYPED = re.compile(r"\[(\d+)\]")
 _SPACE = re.compile(r"\s+")

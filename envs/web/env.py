@@ -51,12 +51,15 @@ class WebEnv(ToolEnv):
     _seen: tuple[str, str, int] = ("", "", 0)
     """Address, title and tab of the page that was shown last."""
 
-    def __init__(self, *, browser: BrowserKind = "text", **options: Any) -> None:
-        """`browser` says through which browser the site is used; see `Env` for the other options."""
+    def __init__(self, *, browser: BrowserKind = "text", pictures: str = "", **options: Any) -> None:
+        """Choose a browser; see `Env` for the other options.
+
+        `pictures` is a folder that gets a screenshot of every view, for people; only Chromium makes them.
+        """
         if browser not in ("text", "chromium"):
             raise ValueError(f"browser is 'text' or 'chromium', got {browser!r}")
         super().__init__(**options)
-        self._kind = browser
+        self._kind, self._pictures = browser, pictures
 
     @classmethod
     def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
@@ -157,7 +160,7 @@ class WebEnv(ToolEnv):
     def _start(self, task: Task, state: Any) -> None:
         with needs_web():
             from envs.web.stages import make_stage
-        self._stage = make_stage(task, self._kind, state)
+        self._stage = make_stage(task, self._kind, state, self._pictures)
 
     def prompt(self) -> list[Message]:
         """The task's messages; the first page stands at the end of the last one."""

@@ -10,7 +10,6 @@ from selectolax.lexbor import LexborNode
 
 from envs.web.elements import attributes, chosen_options, kind_of, options_of
 
-MAX_VALUE = 10_000
 _TEXTS = ("checkbox", "radio", "submit", "button", "reset", "image", "hidden", "file")
 _TITLE = re.compile(r"<title[^>]*>([^<]{0,300})", re.IGNORECASE)
 

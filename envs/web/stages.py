@@ -64,7 +64,9 @@ def _first_state(spec: SiteSpec, seed: int, level: int, words: Split) -> WorldSt
 class SiteStage:
     """One of the three sites, with a world of its own."""
 
-    def __init__(self, task: Task, kind: BrowserKind, state: SiteState | None = None) -> None:
+    def __init__(
+        self, task: Task, kind: BrowserKind, state: SiteState | None = None, pictures: str = ""
+    ) -> None:
         self._task, self._place, self._plan = task, place_of(task), plan_of(task)
         spec = self._place.spec
         self._world = World(
@@ -84,7 +86,7 @@ class SiteStage:
         else:
             from envs.web.chromium import ChromiumBrowser
 
-            self.browser = ChromiumBrowser(self._app, cookies=cookies)
+            self.browser = ChromiumBrowser(self._app, now=self._place.now, cookies=cookies, pictures=pictures)
         if state is None:
             self.browser.open(spec.address + self._plan.start)
 
@@ -118,11 +120,11 @@ class SiteStage:
         self._world.close()
 
 
-def make_stage(task: Task, kind: BrowserKind, state: Any | None = None) -> Stage:
+def make_stage(task: Task, kind: BrowserKind, state: Any | None = None, pictures: str = "") -> Stage:
     """The place of a task, new or continued from a copy.
 
     Raises:
         TaskError: the task's data are malformed.
     """
     shared()
-    return SiteStage(task, kind, state)
+    return SiteStage(task, kind, state, pictures)

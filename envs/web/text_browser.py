@@ -8,8 +8,8 @@ from urllib.parse import urljoin
 from selectolax.lexbor import LexborNode
 
 from envs.web import forms
-from envs.web.browser import KEYS, MAX_TABS, View
-from envs.web.elements import attributes, clean, kind_of, option_label, options_of
+from envs.web.browser import MAX_TABS, View, check_key, fillable, option_of
+from envs.web.elements import attributes, clean, kind_of
 from envs.web.fetch import Transport, load
 from envs.web.loop import shared
 from envs.web.origin import resolve
@@ -133,32 +133,18 @@ class TextBrowser:
     def fill(self, element: int, text: str) -> None:
         """Replace the text of a field."""
         found = self._element(element)
-        if found.role != "textbox" or found.node.tag not in ("input", "textarea"):
-            raise ToolError(f"element {element} is a {found.role}, only a textbox can be filled")
-        if found.node.tag == "input" and ("\n" in text or "\r" in text):
-            text = text.replace("\r", "").replace("\n", "")
-        if len(text) > forms.MAX_VALUE:
-            raise ToolError(f"a field takes at most {forms.MAX_VALUE} characters, got {len(text)}")
-        if "readonly" in attributes(found.node):
-            raise ToolError(f"element {element} cannot be changed")
-        forms.set_value(found.node, text)
+        forms.set_value(found.node, fillable(found, text))
         self._changed(found.node)
 
     def select(self, element: int, option: str) -> None:
         """Choose an option by its text."""
         found = self._element(element)
-        if found.node.tag != "select":
-            raise ToolError(f"element {element} is a {found.role}, only a combobox has options")
-        labels = [option_label(o) for o in options_of(found.node)]
-        if clean(option) not in labels:
-            raise ToolError(f"the options are {', '.join(labels)[:500]}; got {option[:100]!r}")
-        forms.choose(found.node, labels.index(clean(option)))
+        forms.choose(found.node, option_of(found, option))
         self._changed(found.node)
 
     def press(self, element: int, key: str) -> None:
         """Enter submits a form from a field and clicks a link or button; Space clicks; other keys do nothing."""
-        if key not in KEYS:
-            raise ToolError(f"the keys are {', '.join(KEYS)}; got {key[:40]!r}")
+        check_key(key)
         found = self._element(element)
         field_of_form = found.role in ("textbox", "checkbox", "radio") and found.node.tag == "input"
         if key == "Enter" and field_of_form:
