@@ -86,6 +86,7 @@ class ChromiumBrowser:
         self._context, self._name = await self._host.context(place.netloc, self._app)
         await self._context.route("**/*", self._guard)
         await self._context.route_web_socket("**/*", _refuse)
+        await self._context.clock.set_fixed_time(self._now)
         for script in self._scripts:
             await self._context.add_init_script(script)
         if self._cookies:
@@ -133,7 +134,6 @@ class ChromiumBrowser:
             page = await self._context.new_page()
         finally:
             self._making_tab = False
-        await page.clock.set_fixed_time(self._now)
         page.on("crash", lambda gone: self._crashed.add(gone))
         page.on("dialog", lambda dialog: self._spawn(dialog.dismiss()))
         page.on("request", lambda r: self._loading.add(r) if r.is_navigation_request() else None)
@@ -179,8 +179,8 @@ class ChromiumBrowser:
         if page in self._crashed:
             return Lines(title="", lines=("(the page crashed)",), elements=())
         try:
-            found = await self._timed(page.evaluate_handle(_reflect(), self._limits))
-            html = await self._timed(found.evaluate("(found) => found.html"))
+            found = await self._timed(page.evaluate_handle(_reflect(), self._limits), ACT_S)
+            html = await self._timed(found.evaluate("(found) => found.html"), ACT_S)
         except ToolError as error:
             return Lines(title="", lines=(f"(the page cannot be read: {error})",), elements=())
         self._nodes, lines = found, read_page(str(html))
@@ -237,12 +237,19 @@ class ChromiumBrowser:
     async def _goto(self, url: str) -> None:
         if self._page in self._crashed:
             gone, number = self._page, self._active
+            with contextlib.suppress(PlaywrightError):
+                await gone.close()
             await self._new_tab(url)
             self._tabs[number] = self._tabs.pop()
             self._active = number
-            self._spawn(gone.close())
             return
-        await self._page.goto(url, timeout=SETTLE_S * 1000)
+        try:
+            await self._page.goto(url, timeout=SETTLE_S * 1000)
+        except PlaywrightError as error:
+            if "interrupted by another navigation" not in error.message:
+                raise
+            # the browser's own error page, of the address asked for before, arrived late
+            await self._page.goto(url, timeout=SETTLE_S * 1000)
 
     def back(self) -> None:
         """Open the page before this one."""
@@ -295,9 +302,11 @@ class ChromiumBrowser:
         shared().run(self._act(act))
 
     async def _act(self, act: Callable[[], Awaitable[Any]]) -> None:
-        """Act, then wait until the page has settled."""
-        await self._timed(act())
-        await self._settle()
+        """Act, then wait until the page has settled, also when the action failed half-way."""
+        try:
+            await self._timed(act())
+        finally:
+            await self._settle()
 
     async def _settle(self) -> None:
         loop = asyncio.get_running_loop()
@@ -307,13 +316,13 @@ class ChromiumBrowser:
             if self._loading:
                 quiet = loop.time() + QUIET_S
         with contextlib.suppress(ToolError):  # a page that never ends loading is shown as it is
-            if self._page not in self._crashed:
+            if self._tabs and self._page not in self._crashed:
                 await self._timed(self._page.wait_for_load_state("load", timeout=SETTLE_S * 1000))
 
-    async def _timed(self, job: Awaitable[T]) -> T:
+    async def _timed(self, job: Awaitable[T], limit_s: float = ACT_S + SETTLE_S) -> T:
         """Wait for the page, not for ever; its failures are the model's to see, Chromium's own end is not."""
         try:
-            return await asyncio.wait_for(job, ACT_S + SETTLE_S)
+            return await asyncio.wait_for(job, limit_s)
         except TimeoutError as error:
             raise ToolError("the page does not answer") from error
         except PlaywrightError as error:

@@ -137,7 +137,14 @@ def test_an_episode_forks_by_verified_replay() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "view-source:http://x.test/", "chrome://version", "javascript:1", "http://x.test:8000/"]
+    "url",
+    [
+        "file:///etc/passwd",
+        "view-source:http://x.test/",
+        "chrome://version",
+        "javascript:1",
+        "http://x.test:8000/",
+    ],
 )
 def test_only_the_origin_can_be_opened(make: Callable[..., ChromiumBrowser], url: str) -> None:
     browser = make()
@@ -170,6 +177,7 @@ def test_a_redirect_out_of_the_origin_ends_in_an_error(make: Callable[..., Chrom
 def test_popups_downloads_and_dialogs_do_not_stay(make: Callable[..., ChromiumBrowser]) -> None:
     browser = make()
     browser.goto("/popup")
+    browser.view()
     browser.click(1)
     browser.view()
     browser.click(2)
@@ -241,7 +249,11 @@ def test_chromium_runs_unprivileged_without_network(make: Callable[..., Chromium
         if entry.name.isdigit():
             try:
                 if os.readlink(entry / "exe").endswith("/chromium"):
-                    status = dict(line.split(":\t") for line in (entry / "status").read_text().splitlines() if ":\t" in line)
+                    status = dict(
+                        line.split(":\t")
+                        for line in (entry / "status").read_text().splitlines()
+                        if ":\t" in line
+                    )
                     found.append((status["Uid"].split()[0], status["CapEff"], os.readlink(entry / "ns/net")))
             except OSError:
                 continue

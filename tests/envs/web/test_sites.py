@@ -25,7 +25,9 @@ class Client:
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(app=self._app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://x.test", cookies=self.cookies) as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://x.test", cookies=self.cookies
+            ) as client:
                 return await client.request(method, path, **options)
 
         response = shared().run(ask())
@@ -67,7 +69,14 @@ def test_there_is_no_route_that_resets_grades_or_shows_the_state(site: str) -> N
             "/issue/{key}/state",
             "/issue/{key}/comment",
         },
-        "wiki": {"/category/{name}", "/search", "/page/{key}", "/page/{key}/history", "/page/{key}/edit", "/new"},
+        "wiki": {
+            "/category/{name}",
+            "/search",
+            "/page/{key}",
+            "/page/{key}/history",
+            "/page/{key}/edit",
+            "/new",
+        },
     }
     assert paths == {"/", "/login", "/logout"} | allowed[site]
 
@@ -77,7 +86,10 @@ def test_looking_changes_nothing(site: str) -> None:
     with world_of(site) as world:
         client, before = Client(world, site), world.rows()
         log_in(client, world)
-        for path in [route.path.replace("{key}", "1").replace("{name}", "x") for route in all_sites()[site].app().routes]:
+        for path in [
+            route.path.replace("{key}", "1").replace("{name}", "x")
+            for route in all_sites()[site].app().routes
+        ]:
             assert client.ask("GET", path + "?cents=0&body=x&quantity=3").status_code in (200, 404, 405)
         assert world.rows() == before
 
@@ -88,7 +100,14 @@ def test_the_price_comes_from_the_database_and_not_from_the_form() -> None:
         client.ask("GET", "/")
         bought = {"quantity": "2", "cents": "1", "price": "0", "product_id": "1", "owner": "user 1"}
         client.ask("POST", "/product/1", data=bought)
-        order = {"name": "n", "address": "a", "delivery": "express", "total": "0", "cents": "0", "owner": "user 1"}
+        order = {
+            "name": "n",
+            "address": "a",
+            "delivery": "express",
+            "total": "0",
+            "cents": "0",
+            "owner": "user 1",
+        }
         client.ask("POST", "/checkout", data=order)
         placed = world.rows()["orders"][-1]
         assert (placed["cents"], placed["owner"]) == (2 * product["cents"], "guest 1")
@@ -136,7 +155,14 @@ def test_orders_and_carts_of_others_are_not_shown() -> None:
 def test_changes_need_a_login(site: str, path: str) -> None:
     with world_of(site) as world:
         before = world.rows()
-        form = {"body": "x", "title": "x", "category": "towns", "priority": "high", "user_id": "1", "author_id": "1"}
+        form = {
+            "body": "x",
+            "title": "x",
+            "category": "towns",
+            "priority": "high",
+            "user_id": "1",
+            "author_id": "1",
+        }
         assert Client(world, site).ask("POST", path, data=form).status_code == 403
         assert world.rows() == before
 

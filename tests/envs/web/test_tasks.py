@@ -24,7 +24,11 @@ def test_the_verdict_wants_the_goal_and_nothing_else() -> None:
     verdict = judge(BEFORE, goal, more)
     assert verdict.scalar == 0
     assert {c.name: c.value for c in verdict.components} == {"solved": 0.0, "reached": 1.0}
-    for wrong in (BEFORE, {**done, "items": done["items"][:2]}, {**done, "items": [*done["items"], done["items"][2]]}):
+    for wrong in (
+        BEFORE,
+        {**done, "items": done["items"][:2]},
+        {**done, "items": [*done["items"], done["items"][2]]},
+    ):
         assert judge(BEFORE, goal, wrong).scalar == 0
 
 
