@@ -23,4 +23,9 @@ def needs_web() -> Iterator[None]:
         name = (error.name or "").partition(".")[0]
         if name not in PACKAGES:
             raise
-        raise EnvError(f"web-v1 needs the package {name}: pip install 'agent-rl[web]'") from error
+        raise missing(name) from error
+
+
+def missing(package: str) -> EnvError:
+    """The error for a package that is not installed."""
+    return EnvError(f"web-v1 needs the package {package}: pip install 'agent-rl[web]'")

@@ -135,6 +135,8 @@ class _Reader:
         if not name and role == "button":
             name = found.get("value", "") or found.get("alt", "")
         name = name or found.get("title", "") or found.get("placeholder", "") or found.get("name", "")
+        if not name.strip() and role == "clickable":
+            name = found.get("class", "") or found.get("id", "") or (node.tag or "")
         return clean(name).replace('"', "'")[:MAX_NAME]
 
     def _say(self, text: str) -> None:

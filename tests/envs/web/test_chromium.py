@@ -22,9 +22,9 @@ from tools.errors import ToolError
 
 pytest.importorskip("playwright", reason="needs pip install 'agent-rl[web]'")
 
-from envs.web import chromium_host  # noqa: E402
-from envs.web.chromium import ChromiumBrowser  # noqa: E402
-from envs.web.chromium_launch import find_chromium  # noqa: E402
+from envs.web import chromium_host
+from envs.web.chromium import ChromiumBrowser
+from envs.web.chromium_launch import find_chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 

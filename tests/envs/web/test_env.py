@@ -20,7 +20,9 @@ def test_the_first_page_stands_at_the_end_of_the_prompt() -> None:
     assert messages[-1]["content"].startswith(task.prompt[-1]["content"])
     assert "address: http://" in messages[-1]["content"]
     names = [schema["name"] for schema in env.tools]
-    assert sorted(names) == sorted("click fill select press scroll goto back tab send_message finish".split())
+    assert sorted(names) == sorted(
+        ["click", "fill", "select", "press", "scroll", "goto", "back", "tab", "send_message", "finish"]
+    )
     env.close()
 
 
@@ -48,7 +50,7 @@ def test_attacks_score_nothing(attack: str, site: str) -> None:
 def test_hidden_fields_reach_no_tool() -> None:
     env = registry.make("web-v1")
     (task,) = generate("train", 1, 0, site="shop")
-    messages, _ = env.reset(options={"task": task})
+    _messages, _ = env.reset(options={"task": task})
     seen = env.step(call("goto", url="/product/1")).observation[0]["content"]
     assert "cents" not in seen
     assert "product_id" not in seen

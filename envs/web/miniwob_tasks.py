@@ -1,0 +1,2 @@
+GOLDS = {}
+EXCLUDED = {}
