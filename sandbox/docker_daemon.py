@@ -47,6 +47,7 @@ class Daemon:
             )
         self.pid, self._slots = os.getpid(), threading.BoundedSemaphore(_CALLS)
         self._path = "/" + url.removeprefix("unix://").lstrip("/")
+        self.url = f"unix://{self._path}"
         self._images: dict[str, str] = {}
         self._guard = threading.Lock()
         try:

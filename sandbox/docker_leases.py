@@ -14,15 +14,15 @@ _SOCKET = "/var/run/docker.sock"
 _CALL_S = 5
 
 
-def leftovers() -> list[str]:
-    """Containers of dead owners at the engine of the environment, as `container <id>`."""
-    with _client() as client:
+def leftovers(engine: str = "") -> list[str]:
+    """Containers of dead owners at an engine, by default that of the environment, as `container <id>`."""
+    with _client(engine) as client:
         return [f"container {found}" for found in _dead(client)] if client is not None else []
 
 
-def remove_leftovers() -> list[str]:
+def remove_leftovers(engine: str = "") -> list[str]:
     """Remove what `leftovers` finds; returns what was removed."""
-    with _client() as client:
+    with _client(engine) as client:
         return clean(client) if client is not None else []
 
 
@@ -55,9 +55,9 @@ def _dead(client: Any) -> list[str]:
 
 
 @contextlib.contextmanager
-def _client() -> Iterator[Any | None]:
-    """The engine of the environment if one listens there; the SDK is not loaded otherwise."""
-    path = os.environ.get("DOCKER_HOST", f"unix://{_SOCKET}").removeprefix("unix://")
+def _client(engine: str) -> Iterator[Any | None]:
+    """An engine if one listens there; the SDK is not loaded otherwise."""
+    path = (engine or os.environ.get("DOCKER_HOST") or f"unix://{_SOCKET}").removeprefix("unix://")
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from sandbox import docker_mounts, seccomp
+from sandbox import docker_leases, docker_mounts, seccomp
 from sandbox.docker_daemon import Daemon, daemon
 from sandbox.docker_sandbox import DockerSandbox
 from sandbox.errors import SandboxError, SandboxUnavailable
@@ -68,6 +68,9 @@ def _probe(engine: Daemon, ground: Machine) -> CapabilityReport:
     }
     if needs := [need for need, absent in lacking.items() if absent]:
         raise SandboxUnavailable(f"docker sandboxes need {'; '.join(needs)}")
+    ground.ledger.record("engine", engine.url)  # where the reaper looks for containers of this process
+    ground.ledger.sync()
+    docker_leases.clean(engine.api)
     report = CapabilityReport(backend=BACKEND, enforced=ENFORCED, missing=_MISSING)
     spec = SandboxSpec(limits=Limits(timeout_s=30.0))
     with DockerSandbox(engine, ground, spec, report) as sandbox:

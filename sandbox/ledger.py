@@ -22,8 +22,8 @@ from typing import Literal
 
 from sandbox import identity
 
-Kind = Literal["cgroup", "folder", "uid"]
-KINDS: tuple[Kind, ...] = ("cgroup", "folder", "uid")
+Kind = Literal["cgroup", "folder", "uid", "engine"]
+KINDS: tuple[Kind, ...] = ("cgroup", "folder", "uid", "engine")
 PREFIX = "agent-rl-"
 """All groups and folders that an owner makes are called `agent-rl-<owner>` or begin so."""
 LEASE_S = 24 * 3600.0

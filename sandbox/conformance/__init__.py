@@ -88,7 +88,7 @@ def run(
     except Broken as error:
         broken = Case(name=min(_ESSENTIAL), status="fail", reason=str(error))
         return CheckReport(target=target, cases=(broken,), essential=_ESSENTIAL)
-    listed = allowed(backend)
+    listed = allowed(backend, subject.report.backend)
     found = []
     for name in names:
         progress(name)
@@ -112,12 +112,19 @@ def try_case(name: str, case: CaseFunction, subject: Subject, listed: Mapping[st
     return Case(name=name, status="pass")
 
 
-def allowed(backend: str) -> Mapping[str, str]:
-    """Cases that a backend need not enforce for this process's user, with the reviewed reason."""
-    text = Path(__file__).with_name("unenforceable.toml").read_text()
-    tables = tomllib.loads(text).get(backend.partition(":")[0], {})
+def allowed(backend: str, reported: str = "") -> Mapping[str, str]:
+    """Cases that a backend need not enforce for this process's user, with the reviewed reason.
+
+    Args:
+        backend: As for `sandbox.create`.
+        reported: What its report calls it: for a server `remote:` and the backend that it serves.
+    """
+    lists = tomllib.loads(Path(__file__).with_name("unenforceable.toml").read_text())
     user = "root" if os.geteuid() == 0 else "user"
-    return {**tables.get("any", {}), **tables.get(user, {})}
+    tables = [lists.get(name, {}) for name in dict.fromkeys((backend.partition(":")[0], reported))]
+    return {
+        name: why for table in tables for kind in ("any", user) for name, why in table.get(kind, {}).items()
+    }
 
 
 def _next_task_is_clean(subject: Subject) -> None:

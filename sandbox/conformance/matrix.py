@@ -18,6 +18,7 @@ COLUMNS: Mapping[str, Column] = {
     "bubblewrap, ordinary user": lambda progress: ordinary.run("bubblewrap", progress=progress),
     "docker": lambda progress: conformance.run("docker", progress=progress),
     "remote over bubblewrap": lambda progress: served("bubblewrap", progress),
+    "remote over docker": lambda progress: served("docker", progress),
 }
 """What the page compares: one line a column. A column that cannot run here raises `SandboxUnavailable`."""
 

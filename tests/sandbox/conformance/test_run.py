@@ -24,6 +24,12 @@ def test_the_reviewed_list_names_cases() -> None:
     assert conformance.allowed("no-such-backend") == {}
 
 
+def test_what_a_server_serves_decides_with_its_list() -> None:
+    name = "posture-user-namespace"
+    assert name not in conformance.allowed("remote:http://127.0.0.1:1", "remote:bubblewrap")
+    assert name in conformance.allowed("remote:http://127.0.0.1:1", "remote:docker")
+
+
 def test_a_case_ends_in_one_of_three_ways(subject: Subject) -> None:
     def broken(subject: Subject) -> None:
         raise Broken("it does not hold")

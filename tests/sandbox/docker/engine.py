@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sandbox.cgroups import remove_group
 from sandbox.removal import remove_tree
 
 _START_S, _STOP_S = 30.0, 30.0
@@ -48,13 +49,28 @@ def running() -> Iterator[str]:
                     daemon.kill()
     finally:
         _unmount(folder)
+        for path in groups(f"unix://{folder}/sock"):
+            remove_group(path)
         remove_tree(str(folder))
+
+
+def groups(address: str) -> list[Path]:
+    """Control groups of an engine's containers and their parents, inner ones first."""
+    name = home(address).name
+    walks = [os.walk(path, topdown=False) for path in Path("/sys/fs/cgroup").glob(f"**/{name}")]
+    return [Path(folder) for walk in walks for folder, _, _ in walk]
+
+
+def home(address: str) -> Path:
+    """The folder of an engine of `running`."""
+    return Path(address.removeprefix("unix://")).parent
 
 
 def _start(dockerd: str, folder: Path, log: int) -> subprocess.Popen[bytes]:
     command = [dockerd, "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec"]
     command += ["--pidfile", f"{folder}/pid", "-H", f"unix://{folder}/sock", "--storage-driver=overlay2"]
     command += ["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
+    command += [f"--cgroup-parent=/{folder.name}"]  # so that its groups are told from another engine's
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)}
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
