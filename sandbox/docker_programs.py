@@ -16,6 +16,7 @@ from sandbox.conclude import Counters, exit_code
 from sandbox.docker_container import Container
 from sandbox.docker_daemon import Daemon
 from sandbox.docker_groups import ShellGroup, kill
+from sandbox.docker_pipes import ShellPipes
 from sandbox.docker_program import Program, Wanted
 from sandbox.errors import SandboxClosed, SandboxLost, SandboxPathError
 from sandbox.layers import Stack
@@ -44,6 +45,7 @@ class DockerPrograms:
         env: Mapping[str, str] | None = None,
         cwd: str = ".",
         with_stdin: bool = False,
+        pipes: ShellPipes | None = None,
     ) -> Program:
         """Start a program; the caller supervises it and calls `end`.
 
@@ -57,7 +59,7 @@ class DockerPrograms:
         if self._stopped.is_set():
             raise SandboxClosed("the sandbox was closed; create another")
         wanted = Wanted(words, launch.environment({**self._spec.env, **(env or {})}), folder, with_stdin)
-        program = Program(self._daemon, self.container, wanted, self.limits)
+        program = Program(self._daemon, self.container, wanted, self.limits, pipes)
         with self._lock:
             self._running.add(program)
         if self._stopped.is_set():

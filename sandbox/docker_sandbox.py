@@ -95,7 +95,7 @@ class DockerSandbox(LayeredSandbox):
             programs = self._open()
             program = programs.start(("/bin/cat",), with_stdin=True)
             try:
-                program.run(10.0, b"?", -1, lambda: program.stdout.total_bytes > 0)
+                program.run(10.0, b"?", keep_open=True, done=lambda: program.stdout.total_bytes > 0)
                 program.locate(10.0)
                 if not program.running or program.pid is None:
                     raise SandboxLost("the probe did not start within 10 s")

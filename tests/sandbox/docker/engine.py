@@ -56,9 +56,9 @@ def running() -> Iterator[str]:
 
 def groups(address: str) -> list[Path]:
     """Control groups of an engine's containers and their parents, inner ones first."""
-    name = home(address).name
-    walks = [os.walk(path, topdown=False) for path in Path("/sys/fs/cgroup").glob(f"**/{name}")]
-    return [Path(folder) for walk in walks for folder, _, _ in walk]
+    part = f"/{home(address).name}/"
+    found = [folder for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False)]
+    return [Path(folder) for folder in found if part in f"{folder}/"]
 
 
 def home(address: str) -> Path:

@@ -200,6 +200,19 @@ def test_no_program_reaches_the_notice_pipe_of_a_shell_by_name(box: Sandbox) -> 
         assert shell.run("echo fine").stdout.text == "fine\n"
 
 
+def test_what_a_command_wrote_is_there_when_it_ends_however_slow_the_engine(
+    box: Sandbox, address: str
+) -> None:
+    daemon = int((engine.home(address) / "pid").read_text())
+    with contextlib.closing(box.shell()) as shell:
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            result = shell.run("echo out; echo err >&2", timeout_s=5)
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        assert (result.reason, result.stdout.text, result.stderr.text) == ("ok", "out\n", "err\n")
+
+
 def test_programs_beside_a_shell_are_told_apart(box: Sandbox) -> None:
     with contextlib.closing(box.shell()) as shell:
         shell.run("setsid sleep 61.41 & setsid sleep 61.42 >/dev/null 2>&1 &")
