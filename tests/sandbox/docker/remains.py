@@ -36,6 +36,14 @@ def remains(address: str) -> dict[str, list[str]]:
     return {kind: sorted(things) for kind, things in found.items()}
 
 
+def steady(address: str) -> dict[str, list[str]]:
+    """What remains while nothing is just starting a program: the same twice in a row."""
+    until, found = time.monotonic() + _SETTLE_S, remains(address)
+    while (again := remains(address)) != found and time.monotonic() < until:
+        found = again
+    return found
+
+
 def settled(address: str, before: dict[str, list[str]]) -> dict[str, list[str]]:
     """What remains once it is what there was before, or after 30 s: the engine tidies up on its own time."""
     until = time.monotonic() + _SETTLE_S

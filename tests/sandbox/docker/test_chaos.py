@@ -13,7 +13,7 @@ import time
 import pytest
 
 from sandbox import reaper
-from tests.sandbox.docker.remains import remains, settled
+from tests.sandbox.docker.remains import remains, settled, steady
 from tests.sandbox.test_chaos import PYTHON, first_seed, killed, run, traces, working
 
 pytestmark = pytest.mark.docker
@@ -37,7 +37,7 @@ def _chaos(kills: int, address: str) -> None:
     backend, first = f"docker:{address}", first_seed()
     with working(backend) as bystander:
         bystander()
-        before = remains(address)
+        before = steady(address)
         assert len(before["containers"]) == 1
         for seed in range(first, first + kills):
             owner, marker = killed(seed, backend=backend, within_s=8.0)

@@ -20,7 +20,16 @@ import docker
 import pytest
 
 import sandbox
-from sandbox import Sandbox, SandboxLost, SandboxSpec, SandboxUnavailable, docker_labels, docker_leases
+from sandbox import (
+    Sandbox,
+    SandboxLost,
+    SandboxSpec,
+    SandboxUnavailable,
+    docker_labels,
+    docker_leases,
+    ledger,
+    reaper,
+)
 from sandbox.conformance.subject import bash, python
 from tests.sandbox.conftest import SMALL
 from tests.sandbox.docker import engine
@@ -150,6 +159,41 @@ def test_the_reaper_finds_them_by_the_environment(
     assert docker_leases.leftovers() == []
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/sock")
     assert docker_leases.remove_leftovers() == []
+
+
+_OWNER = """
+import os, signal, sys
+from pathlib import Path
+from sandbox.ledger import Ledger
+Ledger(Path(sys.argv[1])).record("engine", sys.argv[2])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_reaper_asks_the_engines_that_dead_owners_used(
+    address: str, client: Any, backend: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/sock")
+    monkeypatch.setattr(ledger, "folders", lambda: [tmp_path / "owners"])
+    with sandbox.create(SandboxSpec(limits=SMALL), backend) as box:
+        image = client.images(name="agent-rl-base", quiet=True)[0]
+        dead = {docker_labels.OWNER: docker_labels.own_name().rpartition("/")[0] + "/999999999-1"}
+        made = client.create_container(image, ["/bin/cat"], labels=dead)["Id"]
+        assert reaper.clean() == []  # nobody says that there is an engine
+        subprocess.run([sys.executable, "-c", _OWNER, tmp_path / "owners", address], cwd=ROOT, check=False)
+        assert reaper.audit()[1:] == reaper.clean()[1:] == [f"container {made}"]
+        assert reaper.audit() == []
+        assert box.exec(["/bin/true"]).ok
+
+
+def test_a_start_removes_containers_of_dead_owners(backend: str, client: Any) -> None:
+    sandbox.create(SandboxSpec(limits=SMALL), backend).close()
+    image = client.images(name="agent-rl-base", quiet=True)[0]
+    dead = {docker_labels.OWNER: docker_labels.own_name().rpartition("/")[0] + "/999999999-1"}
+    made = client.create_container(image, ["/bin/cat"], labels=dead)["Id"]
+    code = "import sys, sandbox; sandbox.create(backend=sys.argv[1]).close()"
+    subprocess.run([sys.executable, "-c", code, backend], cwd=ROOT, check=True)
+    assert made not in _ids(client)
 
 
 def test_an_image_of_ones_own(backend: str, client: Any) -> None:
