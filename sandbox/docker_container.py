@@ -53,6 +53,7 @@ class Container:
         self.groups: docker_groups.Groups | None = None
         _open_here.add(self)
         image = daemon.image(spec.base)
+        machine.ledger.touch()
         with daemon.call("creating a container") as api:
             host = api.create_host_config(**_confinement(spec))
             self.id: str = api.create_container_from_config(_description(image, spec, host))["Id"]

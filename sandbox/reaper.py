@@ -40,7 +40,8 @@ def audit() -> list[str]:
         for path in _trees(owner):
             found += [f"mount {inner}" for inner in _mounts(path)]
             found.append(f"folder {path}")
-        found.append(f"owner {owner.name}")
+        if owner.settled:
+            found.append(f"owner {owner.name}")
     return found + _elsewhere("leftovers", daemons)
 
 
@@ -57,7 +58,7 @@ def clean() -> list[str]:
         for path in _trees(owner):
             removed += _remove(("mount", inner, _unmount) for inner in _mounts(path))
             removed += _remove([("folder", path, remove_tree)])
-        if not (alive or _groups(owner) or _trees(owner)):
+        if owner.settled and not (alive or _groups(owner) or _trees(owner)):
             owner.forget()
             removed.append(f"owner {owner.name}")
     return removed + _elsewhere("remove_leftovers", daemons)

@@ -12,7 +12,7 @@ import docker
 from sandbox.docker_labels import OWNER
 from tests.sandbox.docker import engine
 
-_SETTLE_S = 30.0
+_SETTLE_S = 20.0
 _BY_CONTAINER = ("data/containers", "data/overlay2", "data/image/overlay2/layerdb/mounts")
 
 
@@ -44,12 +44,13 @@ def steady(address: str) -> dict[str, list[str]]:
     return found
 
 
-def settled(address: str, before: dict[str, list[str]]) -> dict[str, list[str]]:
-    """What remains once it is what there was before, or after 30 s: the engine tidies up on its own time."""
+def new(address: str, before: dict[str, list[str]]) -> list[str]:
+    """What differs from before, and goes on doing so for 20 s: the engine tidies up on its own time."""
     until = time.monotonic() + _SETTLE_S
     while (found := remains(address)) != before and time.monotonic() < until:
         time.sleep(0.1)
-    return found
+    kinds = {kind: set(things).symmetric_difference(before[kind]) for kind, things in found.items()}
+    return sorted(f"{kind}: {thing}" for kind, things in kinds.items() for thing in things)
 
 
 def _launchers(home: Path) -> list[str]:

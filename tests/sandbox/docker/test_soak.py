@@ -6,7 +6,7 @@ import pytest
 
 from sandbox.types import MIB
 from tests.sandbox.docker import engine
-from tests.sandbox.docker.remains import remains, settled
+from tests.sandbox.docker.remains import new, steady
 from tests.sandbox.test_soak import live, resident_bytes, soak
 
 pytestmark = pytest.mark.docker
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.docker
 
 def _soak(lives: int, address: str, warm_up: int) -> None:
     live(f"docker:{address}")
-    before = settled(address, remains(address))
+    before = steady(address)
     soak(lives, f"docker:{address}", warm_up=warm_up)
-    assert settled(address, before) == before
+    assert new(address, before) == []
     pid = int((engine.home(address) / "pid").read_text())
     print(f"the engine holds {resident_bytes(pid) / MIB:.1f} MiB")
 
