@@ -107,7 +107,9 @@ def _function_child(source: str, entry_point: str, args: list[Any]) -> _Child:
         dumps, write = json.dumps, os.write
         space: dict[str, Any] = {"__name__": "candidate"}
         exec(compile(source, "candidate.py", "exec"), space)
-        data = dumps(encode(space[entry_point](*args))).encode()
+        head, _, method = entry_point.partition(".")  # "Solution.method": a class of its own for each input
+        called = getattr(space[head](), method) if method else space[head]
+        data = dumps(encode(called(*args))).encode()
         while data:
             data = data[write(out_fd, data) :]
 

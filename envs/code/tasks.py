@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from envs.code import human_eval
 from envs.code.families import LEVELS
+from envs.code.formats import human_eval
 from envs.code.generator import FORMS, Form, make_task
 from envs.tasksets import world_seeds
 from envs.types import Split, Task

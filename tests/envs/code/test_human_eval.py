@@ -10,7 +10,8 @@ import pytest
 import sandbox
 from envs.code.comparison import Rule
 from envs.code.grading import grading_spec, judge
-from envs.code.human_eval import FIELDS, NotConvertible, convert, installed, read_check, read_rows
+from envs.code.formats.human_eval import FIELDS, convert, installed, read
+from envs.code.recording import NotConvertible, read_check
 from envs.code.tasks import make_tasks
 from envs.errors import TaskError
 from envs.types import Task
