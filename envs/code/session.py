@@ -8,6 +8,7 @@ from pathlib import Path
 
 from envs.code import session_driver
 from envs.code.grading import PYTHON
+from envs.code.tools import describe
 from sandbox.base import Sandbox, Shell
 from sandbox.errors import SandboxLost
 from tools.errors import ToolError
@@ -37,10 +38,16 @@ class Session:
         if len(source) > _TOO_LONG:
             raise ToolError(f"a piece of code has at most {_TOO_LONG} characters, got {len(source)}")
         encoded = base64.b64encode(source.encode("utf-8", "surrogatepass")).decode()
-        result = self._opened().run(f"_ask {encoded}")
+        if self._shell is None:
+            self._shell = self._sandbox.shell()
+            started = self._shell.run(_START)
+            if not started.ok:
+                self.close()
+                return describe(started)
+        result = self._shell.run(f"_ask {encoded}")
         if result.reason == "sandbox_lost":
             raise SandboxLost("the agent's sandbox was lost while its session ran")
-        if result.reason == "ok" and result.exit_code == 0:
+        if result.ok:
             return result.stdout.text.rstrip("\n") or "(no output)"
         self.close()
         why = "stopped after too long" if "timeout" in result.reason else f"stopped: {result.reason}"
@@ -51,14 +58,6 @@ class Session:
         shell, self._shell = self._shell, None
         if shell is not None:
             shell.close()
-
-    def _opened(self) -> Shell:
-        if self._shell is None:
-            self._shell = self._sandbox.shell()
-            result = self._shell.run(_START)
-            if result.reason != "ok" or result.exit_code != 0:
-                return self._shell  # the question that follows fails too, and says so
-        return self._shell
 
 
 def _start() -> str:

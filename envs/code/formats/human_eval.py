@@ -54,9 +54,11 @@ def tasks(
         raise TaskError(f"{path} is not a HumanEval file: {error}") from error
     rows = []
     for number, record in records:
-        missing = [f for f in FIELDS if not (isinstance(record, dict) and isinstance(record.get(f), str))]
-        if isinstance(record, BadRow) or missing:
-            raise TaskError(f"{path}, line {number}: {(missing or ['the row'])[0]!r} is missing or not text")
+        if isinstance(record, BadRow):
+            raise TaskError(f"{path}, line {number}: {record}") from record
+        missing = [f for f in FIELDS if not isinstance(record.get(f), str)]
+        if missing:
+            raise TaskError(f"{path}, line {number}: {missing[0]!r} is missing or not text")
         rows.append(tuple(record[field] for field in FIELDS))
     rows = [row for row in rows if split_of(row[0]) == split]
     random.Random(seed).shuffle(rows)

@@ -99,7 +99,7 @@ def test_bad_rows_are_not_converted(backend: str, canonical: str, check: str, me
 
 def score(backend: str, task: Task, source: str) -> float:
     with sandbox.create(grading_spec(), backend=backend) as fresh:
-        return judge(fresh, task, source).reward.scalar
+        return judge(fresh, task, source).reward().scalar
 
 
 @needs_package
@@ -154,9 +154,9 @@ def test_a_file_of_ones_own(tmp_path: Path, backend: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "line 1: 'task_id' is missing"),
+        ("[1]", "line 1: a row is a JSON object, got int"),
         ('\n{"task_id": "a", "prompt": 1}', "line 2: 'prompt' is missing or not text"),
-        ("{", "is not a HumanEval file"),
+        ("{", "line 1: a row is one JSON object"),
     ],
 )
 def test_bad_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
