@@ -144,6 +144,7 @@ def _task(problem: Problem, cases: _Cases, form: Form, split: Split, level: int,
     }
     if form == "edit":
         data |= {"files": {EDITED: cases.near_misses[0]}, "file": EDITED}
+        solutions.remove(cases.near_misses[0])  # it is shown, and so no part of the answer
     answer = {
         "tests": [{"input": given, "expected": value} for given, value in tests],
         "rule": {"name": "text" if form == "program" else "exact", "tolerance": None},
