@@ -11,7 +11,7 @@ from sandbox.files import WORKSPACE
 from sandbox.types import Limits
 
 ROOT, BUNDLE, NOTICES = "/rootfs", "/bundle", "/run"
-_STATE = "/run"
+_STATE, _NOTICES = "/run", "/notices"
 _STATE_BYTES = 16 << 20
 _NAMESPACES = ("pid", "network", "ipc", "uts", "mount")
 _CAPABILITIES = (
@@ -32,7 +32,7 @@ def command(log_fd: int, *, open_fifos: bool) -> list[str]:
     return ["/runsc", *flags, "run", f"--bundle={BUNDLE}", "it"]
 
 
-def config(words: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limits) -> bytes:
+def config(words: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limits, *, notices: bool) -> bytes:
     """The bundle's `config.json`: one program as user 1000 without capabilities over a read-only root.
 
     Raises:
@@ -64,7 +64,8 @@ def config(words: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limit
             {"destination": "/dev", "type": "dev", "source": "dev", "options": ["ro"]},
             _tmpfs("/dev/shm", shared),
             _tmpfs("/tmp", str(limits.tmp_bytes)),
-            {"destination": WORKSPACE, "type": "bind", "source": WORKSPACE, "options": ["bind", "rw"]},
+            _bind(WORKSPACE, WORKSPACE),
+            *([_bind(_NOTICES, NOTICES)] if notices else []),
         ],
         "linux": {"namespaces": [{"type": name} for name in _NAMESPACES]},
     }
@@ -112,7 +113,7 @@ def arguments(
     for name in ("proc", "dev", "tmp"):
         words += ["--dir", f"{ROOT}/{name}"]
     if notices is not None:
-        words += ["--ro-bind", notices, f"{ROOT}{NOTICES}"]
+        words += ["--bind", notices, _NOTICES, "--dir", f"{ROOT}{NOTICES}"]
     words += ["--dir", "/tmp"]  # where the kernel makes its own, empty root
     words += ["--proc", "/proc", "--dev", "/dev", "--size", str(_STATE_BYTES), "--tmpfs", _STATE]
     words += ["--ro-bind-data", str(config_fd), f"{BUNDLE}/config.json", *workspace, "--cap-drop", "ALL"]
@@ -121,6 +122,10 @@ def arguments(
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--json-status-fd", str(status_fd)]
     words += ["--info-fd", str(set_up_fd), "--seccomp", str(seccomp_fd)]
     return b"".join(word.encode() + b"\0" for word in words)
+
+
+def _bind(source: str, place: str) -> dict[str, Any]:
+    return {"destination": place, "type": "bind", "source": source, "options": ["bind", "rw"]}
 
 
 def _tmpfs(place: str, size: str) -> dict[str, Any]:

@@ -50,7 +50,8 @@ class GvisorPrograms(Programs):
     ) -> Process:
         """See `Programs.start`; `notices` is a host folder of named pipes, shown as `/run`."""
         words, folder = through_env(checked_argv(argv)), "/".join(files.components(cwd))
-        bundle = gvisor_bundle.config(words, folder, {**self._spec.env, **(env or {})}, self.limits)
+        added = {**self._spec.env, **(env or {})}
+        bundle = gvisor_bundle.config(words, folder, added, self.limits, notices=notices is not None)
         before, machine = self._host_command(), self._machine
         with contextlib.ExitStack() as opened:
             config_fd = memory_file(opened, bundle)

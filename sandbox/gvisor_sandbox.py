@@ -156,10 +156,11 @@ class GvisorSandbox(LayeredSandbox):
 
 
 def _innermost(pid: int) -> int:
-    """The process that stands for a program: the last of those that runsc's kernel, its second child, has made."""
-    for _ in range(2):
-        below = proctree.children(pid)
-        if not below:
-            raise SandboxLost("runsc has no process for the program; it may have been killed from outside")
+    """The process that stands for a program: the last in the line beneath runsc's kernel, its only child with children."""
+    kernels = [child for child in proctree.children(pid) if proctree.children(child)]
+    if not kernels:
+        raise SandboxLost("runsc has no process for the program; it may have been killed from outside")
+    pid = kernels[0]
+    while below := proctree.children(pid):
         pid = below[-1]
-    return proctree.children(pid)[-1] if proctree.children(pid) else pid
+    return pid

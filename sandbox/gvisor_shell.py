@@ -34,9 +34,9 @@ class GvisorShell(BubblewrapShell):
     ) -> None:
         self._machine, self._uid, self._runner = machine, uid, programs
         self._folder = f"notices-{secrets.token_hex(8)}"
-        os.mkdir(self._folder, 0o700, dir_fd=machine.base_fd)
+        os.mkdir(self._folder, 0o755, dir_fd=machine.base_fd)
         try:
-            os.chown(self._folder, uid, uid, dir_fd=machine.base_fd)
+            os.chmod(self._folder, 0o755, dir_fd=machine.base_fd)  # root's: no program may make a file in it
             super().__init__(programs, workspace, closed)
         except BaseException:
             self._remove()

@@ -154,7 +154,7 @@ def encodable(text: str) -> bool:
 
 
 def root_arguments(root: str, etc: str) -> list[str]:
-    """What shows, beneath `root`, `/usr`, `/etc`, and `/bin`, `/lib` and so on as the links or folders that they are."""
+    """What shows `/usr`, `/etc`, and `/bin`, `/lib` and so on as the links or folders that they are, beneath `root`."""
     words = ["--ro-bind", "/usr", f"{root}/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
