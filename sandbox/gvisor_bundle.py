@@ -61,7 +61,7 @@ def config(words: Sequence[str], cwd: str, env: Mapping[str, str], limits: Limit
         },
         "mounts": [
             {"destination": "/proc", "type": "proc", "source": "proc"},
-            {"destination": "/dev", "type": "dev", "source": "dev", "options": ["ro"]},
+            {"destination": "/dev", "type": "dev", "source": "dev"},
             _tmpfs("/dev/shm", shared),
             _tmpfs("/tmp", str(limits.tmp_bytes)),
             _bind(WORKSPACE, WORKSPACE),

@@ -45,7 +45,7 @@ def abuse_20_host_secrets(subject: Subject) -> None:
             cat {path} /etc/shadow /root/.ssh/* /home/*/.bashrc /proc/*/root{path} 2>/dev/null
             cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'
             tr '\\0' '\\n' < /proc/self/environ | grep -v TOKEN
-            ls {path.parent} /root 2>/dev/null
+            find {path.parent} /root -maxdepth 1 2>/dev/null
             """
             text = bash(box, script).stdout.text
             for secret in ("the host's", "in-environment", "HOST_SECRET", path.name, "root:", "pass-phrase"):
