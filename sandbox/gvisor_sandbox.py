@@ -11,14 +11,15 @@ from typing import Any, Self
 
 from sandbox import files, posture, proctree
 from sandbox.cgroups import Cgroup
-from sandbox.errors import SandboxLost
+from sandbox.conclude import not_run
+from sandbox.errors import SandboxLost, SandboxPathError
 from sandbox.gvisor_family import GvisorFamily
 from sandbox.gvisor_programs import GvisorPrograms
 from sandbox.gvisor_shell import GvisorShell
 from sandbox.layered import LayeredSandbox
 from sandbox.layers import Layer, Stack
 from sandbox.machine import Machine
-from sandbox.types import MIB, CapabilityReport, ExecResult, SandboxSpec
+from sandbox.types import MIB, CapabilityReport, ExecResult, SandboxSpec, Usage
 
 _names = itertools.count(1)
 _OWN_MEMORY_BYTES = 48 * MIB
@@ -86,7 +87,12 @@ class GvisorSandbox(LayeredSandbox):
         """
         with self._busy:
             stack = self._roomy_stack()
-            self._require_folder(stack, cwd)
+            try:
+                self._require_folder(stack, cwd)
+            except SandboxPathError:
+                if files.components(cwd):
+                    raise
+                return not_run(126, b"/workspace: Permission denied\n", Usage())
             assert self._cgroup is not None
             self._cgroup.allow(self._tasks(len(self._shells)))
             workspace = stack.mount_arguments()
@@ -156,7 +162,7 @@ class GvisorSandbox(LayeredSandbox):
 
 
 def _innermost(pid: int) -> int:
-    """The process that stands for a program: the last in the line beneath runsc's kernel, its only child with children."""
+    """The process that stands for a program: the last beneath runsc's kernel, which alone of its children has some."""
     kernels = [child for child in proctree.children(pid) if proctree.children(child)]
     if not kernels:
         raise SandboxLost("runsc has no process for the program; it may have been killed from outside")

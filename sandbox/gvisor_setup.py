@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from dataclasses import replace
 
 from sandbox import seccomp
 from sandbox.errors import SandboxError, SandboxUnavailable
@@ -19,6 +20,10 @@ _MISSING = {
     "allow_list": "programs have no network at all; use the bubblewrap backend for an allow-list",
     "memory_per_process": "the memory of all processes together is bounded instead",
 }
+_NO_STAT = (
+    "refuses the flag AT_NO_AUTOMOUNT, as releases of 2022 do, so that `stat`, `ls -l` and `ls FOLDER` fail; "
+    "other programs work: install a later runsc"
+)
 ENFORCED = (ALWAYS | SOMETIMES | {"own_kernel"}) - _MISSING.keys()
 """What holds wherever the backend runs: it does not run where one of these does not."""
 _guard = threading.Lock()
@@ -77,8 +82,11 @@ def _probe(ground: Machine) -> tuple[str, CapabilityReport]:
             sandbox.write("probe", b"")
             sandbox.snapshot().release()
             result = sandbox.exec(["/bin/cat", "probe"])
+            lists = sandbox.exec(["/usr/bin/stat", "probe"]).ok
     except (SandboxError, OSError) as error:
         raise SandboxUnavailable(f"gvisor cannot run here: {error}") from error
     if not result.ok:
         raise SandboxUnavailable(f"a first program under {runsc} failed: {result.stderr.text[:300]}")
-    return runsc, report
+    if lists:
+        return runsc, replace(report, enforced=report.enforced | {"coreutils"})
+    return runsc, replace(report, missing={**_MISSING, "coreutils": f"{runsc} {_NO_STAT}"})
