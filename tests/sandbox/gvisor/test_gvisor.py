@@ -148,6 +148,10 @@ def _of_users(uids: set[int]) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit() and entry.stat().st_uid in uids:
+            if (
+                entry.name.isdigit()
+                and entry.stat().st_uid in uids
+                and " Z " not in (entry / "stat").read_text()
+            ):
                 found.append(entry.name)
     return found
