@@ -95,4 +95,6 @@ def test_reports_travel_as_json() -> None:
 def test_only_optional_tiers_may_break_cases() -> None:
     for backend in ("bubblewrap", "docker", "remote"):
         assert conformance.deviations(backend) == {}
-    assert set(conformance.deviations("gvisor")) | set(conformance.allowed("gvisor")) <= set(conformance.CASES)
+    assert set(conformance.deviations("gvisor")) | set(conformance.allowed("gvisor")) <= set(
+        conformance.CASES
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from sandbox import Sandbox, SandboxSpec, SandboxUnavailable, gvisor_setup, reap
 from sandbox.cgroups import Cgroup
 from sandbox.gvisor_sandbox import GvisorSandbox
 from sandbox.machine import machine
+from tests.sandbox.test_chaos import chaos
 
 _SYS_CHROOT, _SYS_ADMIN = 1 << 18, 1 << 21
 
@@ -155,3 +157,12 @@ def _of_users(uids: set[int]) -> list[str]:
             ):
                 found.append(entry.name)
     return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_10_times() -> None:
+    first = secrets.randbelow(10**6)
+    print(f"chaos seeds {first} to {first + 9}")
+    for seed in range(first, first + 10):
+        chaos(seed, backend="gvisor", longest_s=8.0)
