@@ -22,6 +22,7 @@ from sandbox.types import ExecResult, Reason, SandboxSpec
 
 _RUNNER_FILES, _UNBOUNDED = 8192, 1 << 50
 _LOG_BYTES = 1 << 14
+_RUNSC_FAILED = 128
 _NOT_MADE = "running container: creating container"
 
 
@@ -103,7 +104,7 @@ class GvisorPrograms(Programs):
         """
         said = self._logs.pop(process, b"").decode("utf-8", "replace").strip()
         killed = process.kill_reason
-        if killed is None and (said or end.exit_code is None):
+        if killed is None and (end.exit_code is None or (end.exit_code == _RUNSC_FAILED and said)):
             killed = self._failure(end, said, pump, counters)
         wall_s = time.monotonic() - started
         return conclude(end, killed, pump, counters, self.evidence, wall_s, cwd)

@@ -279,9 +279,7 @@ def memory_file(stack: ExitStack, data: bytes) -> int:
     """A file without a name that holds `data`, at its start; closed with the stack."""
     fd = os.memfd_create("sandbox")
     stack.callback(os.close, fd)
-    with open(fd, "wb", buffering=0, closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
+    os.pwrite(fd, data, 0)
     return fd
 
 
