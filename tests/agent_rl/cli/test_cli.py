@@ -158,7 +158,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(agent_rl, tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    # A shell says 130 of both: CPython ends by the signal itself where it came inside an exec() of an import.
+    assert process.returncode in (130, -signal.SIGINT), said
     assert "the same command continues" in said
     assert "Traceback" not in said
     done = agent_rl("train", str(file), "--json")
