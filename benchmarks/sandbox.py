@@ -5,10 +5,10 @@
 
 Every thread does one thing after the other, all threads the same thing at the same time. The floor is measured in the
 same run at the same concurrency: for create, exec, fork and close a bare bubblewrap of `true` with the same flags, for
-a command in a live shell a round trip through pipes to a bash on the host. `pipe+code` is that with the exit code on a
-pipe of its own and the script out of the command's reach, without which output could pass for the end: what any safe
-shell pays. A ratio is of medians. An exec makes a
-whole namespace, so that it is a launch, while a command in a live shell is not.
+a command in a live shell a round trip through pipes to a bash on the host, which gives a line of output and no more.
+`pipe+code` gives what a shell must: output and errors apart, and the exit code on a pipe of its own with the script out
+of the command's reach, without which output could pass for the end. A ratio is of medians. An exec makes a whole
+namespace, so that it is a launch, while a command in a live shell is not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parent.parent)  # this folder's files are called like packages
@@ -50,6 +50,8 @@ class Row:
     p95: float
     p99: float
     ratio: float | None = None
+    safe_ratio: float | None = None
+    """Of a live-shell exec to `pipe+code`."""
 
 
 Job = Callable[[int], object]
@@ -159,32 +161,63 @@ def _memory_file(stack: contextlib.ExitStack, data: bytes) -> int:
 
 
 @contextlib.contextmanager
-def bare_pipe(concurrent: int, script: bytes) -> Iterator[Job]:
+def bare_pipe(concurrent: int) -> Iterator[Job]:
     """A command to a bash on the host and a line back."""
-    command = ["/bin/bash", "--norc", "--noprofile", "-c", "exec /bin/bash --norc --noprofile -s 3>&1"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    shells = [subprocess.Popen(command, **pipes) for _ in range(concurrent)]
+    shells = [subprocess.Popen([*_BASH, "-s"], **pipes) for _ in range(concurrent)]
 
     def go(number: int) -> None:
-        shells[number].stdin.write(script)
-        assert b"done" in shells[number].stdout.readline()
+        shells[number].stdin.write(b"echo done\n")
+        assert shells[number].stdout.readline() == b"done\n"
 
     try:
         measure(go, concurrent, 1)
         yield go
     finally:
         for shell in shells:
-            shell.stdin.close()
-            shell.wait()
-            shell.stdout.close()
+            shell.communicate()
 
 
-SCRIPTS = {
-    PIPE: b"echo done\n",
-    SAFE_PIPE: b"builtin eval -- 'echo >/dev/null' </dev/null 3>&-\nbuiltin printf '%s %d\\n' done"
-    + b"0" * 28
-    + b" $? >&3\n",
-}
+@contextlib.contextmanager
+def safe_pipe(concurrent: int) -> Iterator[Job]:
+    """The same with all that a shell must give back; output is whole once the exit code has come."""
+    shells, codes = [], []
+    for _ in range(concurrent):
+        ours, theirs = os.pipe2(os.O_CLOEXEC)
+        start = f"exec {' '.join(_BASH)} -s 3>&{theirs} {theirs}>&-"
+        pipe = subprocess.PIPE
+        shells.append(
+            subprocess.Popen(
+                [*_BASH, "-c", start], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, pass_fds=[theirs]
+            )
+        )
+        os.close(theirs)
+        codes.append(ours)
+        for stream in (shells[-1].stdout, shells[-1].stderr):
+            os.set_blocking(stream.fileno(), False)
+
+    def go(number: int) -> None:
+        shell = shells[number]
+        shell.stdin.write(b"echo done </dev/null 3>&-\necho $?>&3\n")
+        assert os.read(codes[number], 64) == b"0\n"
+        assert (shell.stdout.read(65536), shell.stderr.read(65536)) == (b"done\n", None)
+
+    try:
+        measure(go, concurrent, 1)
+        yield go
+    finally:
+        for shell, code in zip(shells, codes, strict=True):
+            shell.communicate()
+            os.close(code)
+
+
+_BASH = ("/bin/bash", "--norc", "--noprofile")
+PIPES = {PIPE: bare_pipe, SAFE_PIPE: safe_pipe}
+
+
+def turns(concurrent: int, samples: int) -> int:
+    """Commands of each thread: so many that all threads are at it at once for most of the time."""
+    return max(64, 4 * samples // concurrent)
 
 
 def ours(backend: str, concurrent: int, samples: int) -> Iterator[Row]:
@@ -210,7 +243,7 @@ def ours(backend: str, concurrent: int, samples: int) -> Iterator[Row]:
         assert shells[number].run("echo done").stdout.text == "done\n"
 
     measure(command, concurrent, 1)
-    yield record("shell exec", command, every * 4)
+    yield record("shell exec", command, turns(concurrent, samples))
     for own in boxes:
         for box in own:
             box.close()
@@ -220,9 +253,10 @@ def at(concurrent: int, options: argparse.Namespace) -> Iterator[Row]:
     """All rows of one concurrency, floors first."""
     every = max(2, options.samples // concurrent)
     floors = {LAUNCH: row("floor", LAUNCH, concurrent, *measure(options.bare, concurrent, every))}
-    for name, script in SCRIPTS.items():
-        with bare_pipe(concurrent, script) as round_trip:
-            floors[name] = row("floor", name, concurrent, *measure(round_trip, concurrent, every * 4))
+    for name, pipe in PIPES.items():
+        with pipe(concurrent) as round_trip:
+            times = measure(round_trip, concurrent, turns(concurrent, options.samples))
+            floors[name] = row("floor", name, concurrent, *times)
     yield from floors.values()
     rows = list(ours(options.backend, concurrent, options.samples))
     if options.docker and concurrent <= 64:
@@ -230,7 +264,8 @@ def at(concurrent: int, options: argparse.Namespace) -> Iterator[Row]:
     if options.swerex:
         rows += [row("swe-rex*", *found) for found in sandbox_peers.swerex(concurrent, options.samples)]
     for one in rows:
-        yield Row(**{**asdict(one), "ratio": one.p50 / floors[FLOORS[one.what]].p50})
+        safe = one.p50 / floors[SAFE_PIPE].p50 if one.what == "shell exec" else None
+        yield replace(one, ratio=one.p50 / floors[FLOORS[one.what]].p50, safe_ratio=safe)
 
 
 def show(one: Row) -> None:
@@ -239,6 +274,8 @@ def show(one: Row) -> None:
     verdict = (
         "" if aim is None or one.ratio is None else f" aim {aim:g}x {'ok' if one.ratio <= aim else 'MISSED'}"
     )
+    if one.safe_ratio is not None:
+        verdict += f" ({one.safe_ratio:.2f}x {SAFE_PIPE})"
     times = "".join(f"{1000 * value:9.2f}" for value in (one.p50, one.p95, one.p99))
     print(
         f"{one.concurrent:>4} {one.system:<9} {one.what:<11}{one.samples:>6}{one.success:>7.1%}{times} "
