@@ -14,7 +14,6 @@ namespace, so that it is a launch, while a command in a live shell is not.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -29,8 +28,8 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parent.parent)  # this folder's files are called like packages
 
 import sandbox  # noqa: E402
-from benchmarks import sandbox_peers  # noqa: E402
-from sandbox import Limits, Sandbox, SandboxSpec, launch, machine, seccomp  # noqa: E402
+from benchmarks import sandbox_floors, sandbox_peers  # noqa: E402
+from sandbox import Sandbox, SandboxSpec  # noqa: E402
 
 LAUNCH, PIPE, SAFE_PIPE = "bare bwrap", "bare pipe", "pipe+code"
 FLOORS = {"create": LAUNCH, "exec": LAUNCH, "fork": LAUNCH, "close": LAUNCH, "shell exec": PIPE}
@@ -92,129 +91,6 @@ def row(system: str, what: str, concurrent: int, times: list[float], failed: int
     return Row(system, what, concurrent, total, len(times) / max(total, 1), p50, p95, p99)
 
 
-def bare_bwrap() -> Job:
-    """A launch with the flags of the backend and nothing around it: no groups, layers, pipes or deadlines."""
-    bwrap, tools = machine._find_bwrap(), machine._tools()
-    limits, ids = Limits(), machine.machine().uids
-    uid = ids.claim() if ids else None
-    filtered = seccomp.program() if seccomp.supported() else None
-    before = launch.host_command(tools, limits, uid=uid, cgroup_files=(), address_space=False, processes=None)
-    if not _reachable(bwrap):
-        bwrap = _copy(bwrap)
-
-    def go(_: int) -> None:
-        with contextlib.ExitStack() as stack:
-            null, other = (os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC) for _ in range(2))
-            for fd in (null, other):
-                stack.callback(os.close, fd)
-            filter_fd = _memory_file(stack, filtered) if filtered is not None else -1
-            words = launch.arguments(
-                etc="/etc/alternatives",
-                limits=limits,
-                workspace=["--tmpfs", "/workspace"],
-                cwd="",
-                env={},
-                status_fd=null,
-                set_up_fd=other,
-                seccomp_fd=filter_fd,
-            )
-            listed = _memory_file(stack, words)
-            done = subprocess.run(
-                [*before, str(bwrap), "--args", str(listed), "--", "/bin/true"],
-                pass_fds=[fd for fd in (null, other, filter_fd, listed) if fd >= 0],
-                capture_output=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
-
-    return go
-
-
-def _reachable(bwrap: Path) -> bool:
-    return all(parent.stat().st_mode & 0o001 for parent in bwrap.parents)
-
-
-def _copy(bwrap: Path) -> Path:
-    """Where every user can run it: the harness does the same in its own folder."""
-    import atexit
-    import shutil
-    import tempfile
-
-    folder = tempfile.mkdtemp(prefix="bare-bwrap-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, data in machine._program_files(bwrap).items():
-        path = Path(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.chmod(0o755)
-    for place in (Path(folder), *(p for p in Path(folder).rglob("*") if p.is_dir())):
-        place.chmod(0o755)
-    return Path(folder, "b/p/bwrap")
-
-
-def _memory_file(stack: contextlib.ExitStack, data: bytes) -> int:
-    fd = os.memfd_create("bench")
-    stack.callback(os.close, fd)
-    os.write(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
-
-
-@contextlib.contextmanager
-def bare_pipe(concurrent: int) -> Iterator[Job]:
-    """A command to a bash on the host and a line back."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    shells = [subprocess.Popen([*_BASH, "-s"], **pipes) for _ in range(concurrent)]
-
-    def go(number: int) -> None:
-        shells[number].stdin.write(b"echo done\n")
-        assert shells[number].stdout.readline() == b"done\n"
-
-    try:
-        measure(go, concurrent, 1)
-        yield go
-    finally:
-        for shell in shells:
-            shell.communicate()
-
-
-@contextlib.contextmanager
-def safe_pipe(concurrent: int) -> Iterator[Job]:
-    """The same with all that a shell must give back; output is whole once the exit code has come."""
-    shells, codes = [], []
-    for _ in range(concurrent):
-        ours, theirs = os.pipe2(os.O_CLOEXEC)
-        start = f"exec {' '.join(_BASH)} -s 3>&{theirs} {theirs}>&-"
-        pipe = subprocess.PIPE
-        shells.append(
-            subprocess.Popen(
-                [*_BASH, "-c", start], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, pass_fds=[theirs]
-            )
-        )
-        os.close(theirs)
-        codes.append(ours)
-        for stream in (shells[-1].stdout, shells[-1].stderr):
-            os.set_blocking(stream.fileno(), False)
-
-    def go(number: int) -> None:
-        shell = shells[number]
-        shell.stdin.write(b"echo done </dev/null 3>&-\necho $?>&3\n")
-        assert os.read(codes[number], 64) == b"0\n"
-        assert (shell.stdout.read(65536), shell.stderr.read(65536)) == (b"done\n", None)
-
-    try:
-        measure(go, concurrent, 1)
-        yield go
-    finally:
-        for shell, code in zip(shells, codes, strict=True):
-            shell.communicate()
-            os.close(code)
-
-
-_BASH = ("/bin/bash", "--norc", "--noprofile")
-PIPES = {PIPE: bare_pipe, SAFE_PIPE: safe_pipe}
-
-
 def turns(concurrent: int, samples: int) -> int:
     """Commands of each thread: so many that all threads are at it at once for most of the time."""
     return max(64, 4 * samples // concurrent)
@@ -253,8 +129,9 @@ def at(concurrent: int, options: argparse.Namespace) -> Iterator[Row]:
     """All rows of one concurrency, floors first."""
     every = max(2, options.samples // concurrent)
     floors = {LAUNCH: row("floor", LAUNCH, concurrent, *measure(options.bare, concurrent, every))}
-    for name, pipe in PIPES.items():
+    for name, pipe in ((PIPE, sandbox_floors.bare_pipe), (SAFE_PIPE, sandbox_floors.safe_pipe)):
         with pipe(concurrent) as round_trip:
+            measure(round_trip, concurrent, 1)
             times = measure(round_trip, concurrent, turns(concurrent, options.samples))
             floors[name] = row("floor", name, concurrent, *times)
     yield from floors.values()
@@ -300,7 +177,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.docker and not options.image:
         parser.error("--docker needs --image")
-    options.bare = bare_bwrap()
+    options.bare = sandbox_floors.bare_bwrap()
     print(f"{platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}; milliseconds")
     print(f"{'at':>4} {'system':<9} {'what':<11}{'n':>6}{'ok':>7}{'p50':>9}{'p95':>9}{'p99':>9} {'ratio':>7}")
     rows: list[Row] = []
