@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import random
 import re
 import subprocess
@@ -13,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.sandbox.fuzz.places import FOLDER
 from tests.sandbox.fuzz.targets import CORPUS, TOKEN, attempt, kept
 
 MAX_BYTES = 1 << 16
@@ -94,7 +96,7 @@ def _keep(target: str, data: bytes) -> str:
 
 def _guided(target: str, seconds: float) -> Outcome:
     before = {path.name for path in kept(target)}
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm") as folder:
         words = Path(folder, "words")
         lines = ("".join(f"\\x{byte:02x}" for byte in word) for word in WORDS[target])
         words.write_text("".join(f'"{line}"\n' for line in lines))
@@ -115,6 +117,7 @@ def _guided(target: str, seconds: float) -> Outcome:
             capture_output=True,
             text=True,
             errors="replace",
+            env={**os.environ, FOLDER: folder},
             check=False,
         )
     executions = re.search(r"number_of_executed_units: (\d+)", done.stderr)

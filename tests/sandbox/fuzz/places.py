@@ -14,12 +14,14 @@ from sandbox import SandboxPathError, files
 from sandbox.removal import remove_tree
 
 SECRET = b"what lies outside"
+FOLDER = "AGENT_RL_FUZZ_FOLDER"
+"""Variable with the folder to use, for a process that may be ended in the midst of it."""
 
 
 @contextlib.contextmanager
 def place(layers: int = 1) -> Iterator[tuple[Path, list[int]]]:
     """A folder with `outside` in it, and descriptors of the layers `0`, `1`, ... beside that."""
-    base = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    base = Path(tempfile.mkdtemp(dir=os.environ.get(FOLDER, "/dev/shm")))
     opened: list[int] = []
     try:
         (base / "outside").write_bytes(SECRET)
