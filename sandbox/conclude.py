@@ -27,12 +27,14 @@ class Counters:
     memory_refusals: int = 0
 
     @classmethod
-    def start(cls, group: Cgroup | None) -> Counters:
-        """Read them and start a new peak."""
+    def start(cls, group: Cgroup | None, *, refusals: int | None = None) -> Counters:
+        """Read them and start a new peak; `refusals` of memory are known where they matter for the start only."""
         if group is None:
             return cls(None)
         group.reset_peak()
-        return cls(group, group.oom_kills(), group.pids_refusals(), group.memory_refusals())
+        if refusals is None:
+            refusals = group.memory_refusals()
+        return cls(group, group.oom_kills(), group.pids_refusals(), refusals)
 
     def reason(self) -> Reason:
         """Which total was hit since, if any."""

@@ -203,7 +203,9 @@ class Process:
         with self._lock:
             try:
                 self._init = os.pidfd_open(pid)
-            except ProcessLookupError:  # it came and went, and everything in its pid namespace with it
+            except (
+                OSError
+            ):  # it came and went, and everything in its pid namespace with it; or it is no process
                 return
             if not _is_inner_init(pid):
                 os.close(self._init)
