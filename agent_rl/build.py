@@ -25,7 +25,7 @@ from agent_rl.trainer.parts import Parts, Progress, Silent
 from agent_rl.types.seams import Sink
 from envs.base import Env
 from envs.registry import make, spec
-from envs.tasksets import by_split, load_jsonl
+from envs.tasksets import by_split
 from envs.types import Policy, Task
 from tools import formats
 from tools.types import ToolSchema
@@ -151,9 +151,9 @@ def _tasks(config: Config, held_out: int, progress: Progress) -> tuple[list[Task
     """Tasks of reinforcement learning, of the demonstrations, and held-out ones; no two share a task."""
     env = config.env
     if env.tasks_file:
-        found = load_jsonl(env.tasks_file, env.id)
+        found = spec(env.id).load().read_tasks(env.tasks_file, split="train")
         for error in found.errors:
-            progress.say(f"{error.file}:{error.line}: {error.field}: {error.message}")
+            progress.say(str(error))
         splits = by_split(found.tasks)
         train, test = splits["train"], splits["test"] or splits["validation"]
         if not train or not test:

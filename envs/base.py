@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import gymnasium
 import numpy as np
@@ -22,6 +22,7 @@ from envs.policies import PolicySpec
 from envs.registry import register_gymnasium
 from envs.rewards import checked
 from envs.snapshots import observation_hash, replay
+from envs.sources import Sources
 from envs.spaces import AssistantMessage, Messages
 from envs.twins import AsyncTwins
 from envs.types import FaultStage, Reward, Snapshot, Split, Step, Task
@@ -33,7 +34,7 @@ Determinism = Literal["exact", "reward", "none"]
 """What two episodes with equal task and actions share: observations and rewards, rewards only, nothing."""
 
 
-class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
+class Env(AsyncTwins, Sources, gymnasium.Env[list[Message], Any]):
     """A world that a language model acts in by messages; plain synchronous code.
 
     The calls of one episode are serialised, but may come from changing threads; only `interrupt` and `close`
@@ -41,8 +42,6 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
     which the episode is dead: `reset` or `close`.
     """
 
-    id: ClassVar[str] = ""
-    """Versioned id, such as `sql-v1`."""
     max_turns: int = 16
     determinism: Determinism = "exact"
     tools: tuple[ToolSchema, ...] = ()
@@ -107,18 +106,6 @@ class Env(AsyncTwins, gymnasium.Env[list[Message], Any]):
     def _load(self, task: Task, state: Any) -> None:
         """Build the world from what `_copy` returned, in place of `_begin`; `state` stays usable."""
         raise NotImplementedError(f"{type(self).__name__} defines _copy and must define _load(task, state)")
-
-    @classmethod
-    def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
-        """`n` tasks of a split, a pure function of the arguments; no task is in two splits."""
-        raise NotImplementedError(
-            f"{cls.__name__} has no task source: define tasks(split, n, seed) or pass options={{'task': ...}}"
-        )
-
-    @classmethod
-    def policies(cls) -> dict[str, PolicySpec]:
-        """The scripted policies of this environment by name; the checker wants gold, noop and attacks."""
-        return {}
 
     # ---------------------------------------------------------------------------------------- the episode
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from envs.types import Policy, Task
 from tools.types import Message, ToolSchema
 
-PolicyKind = Literal["gold", "sloppy", "noop", "attack"]
+PolicyKind = Literal["gold", "sloppy", "noop", "attack", "trivial"]
+CANDIDATES = 50
 Script = Generator[Message, str, None]
 """Yields actions and receives the text of each observation."""
 
@@ -20,8 +22,8 @@ class PolicySpec:
     """A scripted policy that an environment ships.
 
     `kind`: `gold` must score 1, `noop` and every `attack` must score 0, `sloppy` makes mistakes at declared
-    rates and is what a warm start copies. `make(task, seed)` builds one for an episode; gold may read
-    `task.answer`, attacks must not.
+    rates and is what a warm start copies, `trivial` answers without looking. `make(task, seed)` builds one for
+    an episode; gold may read `task.answer`, attacks must not.
     """
 
     name: str
@@ -100,3 +102,40 @@ def _listed(messages: Iterable[Message]) -> Script:
     remaining = list(messages)
     while remaining:
         yield remaining.pop(0)
+
+
+def scripted(
+    kind: PolicyKind, **scripts: Callable[[Task], Script | Iterable[Message]]
+) -> dict[str, PolicySpec]:
+    """Policies of a kind by name, each from a function of the task that yields or lists its actions."""
+
+    def maker(script: Callable[[Task], Script | Iterable[Message]]) -> Callable[[Task, int], Policy]:
+        return lambda task, seed: ScriptedPolicy(script(task))
+
+    return {name: PolicySpec(name=name, kind=kind, make=maker(script)) for name, script in scripts.items()}
+
+
+def trivial(
+    submit: Callable[[str], Message], golds: Sequence[str], *, also: Mapping[str, str] | None = None
+) -> dict[str, PolicySpec]:
+    """Answers that nobody should be paid for: empty, yes, 0, the most frequent gold, fifty candidates in one.
+
+    Args:
+        submit: the action that hands in a text as the answer.
+        golds: the golds of all tasks as text.
+        also: further fixed answers by name.
+    """
+    answers = {"empty": "", "yes": "yes", "zero": "0", **(also or {})}
+    common = Counter(golds).most_common(CANDIDATES)
+    if common and common[0][1] > 1:
+        answers["frequent"] = common[0][0]
+    if len(common) > 1:  # a list of one is a gold
+        answers["candidates"] = "\n".join(text for text, _ in common)
+    return {
+        name: PolicySpec(name=name, kind="trivial", make=_fixed(submit(text)))
+        for name, text in answers.items()
+    }
+
+
+def _fixed(action: Message) -> Callable[[Task, int], Policy]:
+    return lambda task, seed: ScriptedPolicy([action])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast, get_args
@@ -16,6 +16,8 @@ from tools.types import Message
 
 _SPLITS = get_args(Split)
 _FIELDS = ("id", "env", "prompt", "data", "answer", "split", "seed", "metadata")
+MAX_LINE_BYTES = 16 << 20
+MAX_FILE_BYTES = 1 << 30
 _ROLES = ("system", "user", "assistant", "tool")
 
 
@@ -41,8 +43,8 @@ class TaskFile:
     errors: tuple[RowError, ...]
 
 
-class _BadRow(ValueError):
-    """A row that cannot be a task; carries the field."""
+class BadRow(ValueError):
+    """A row that cannot be a task; carries the field, empty for the row as a whole."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -72,29 +74,79 @@ def read_row(row: dict[str, Any]) -> Task:
     return _task(row, None, lambda *_: "")
 
 
+Record = tuple[int, dict[str, Any] | BadRow]
+"""Number of a row from 1, and its object or why there is none."""
+
+
 def read_rows(path: Path, env: str | None, max_line_bytes: int, name: Callable[..., str]) -> TaskFile:
     """Read every row; `name(env, prompt, data, answer)` gives ids to rows without one."""
+    return collect(path, jsonl_records(path, max_line_bytes), lambda row: [_task(row, env, name)])
+
+
+def collect(
+    path: Path, records: Iterable[Record], convert: Callable[[dict[str, Any]], Iterable[Task]]
+) -> TaskFile:
+    """Convert every record; one that is bad, or whose task was already there, costs one report.
+
+    `convert` raises `BadRow` for what is no task.
+    """
     tasks: list[Task] = []
     errors: list[RowError] = []
     first_line: dict[str, int] = {}
+    for number, record in records:
+        try:
+            if isinstance(record, BadRow):
+                raise record
+            for task in convert(record):
+                if task.id in first_line:
+                    raise BadRow(
+                        "id", f"ids are unique, {task.id!r} is already on line {first_line[task.id]}"
+                    )
+                first_line[task.id] = number
+                tasks.append(task)
+        except BadRow as error:
+            errors.append(RowError(file=str(path), line=number, field=error.field, message=str(error)))
+    return TaskFile(tasks=tuple(tasks), errors=tuple(errors))
+
+
+def jsonl_records(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Record]:
+    """The rows of a JSONL file, gzip by suffix, blank ones left out.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with _open(path) as file:
         for number, raw in _lines(file, max_line_bytes):
             try:
                 if raw is None:
-                    raise _BadRow(
-                        "", f"a row has at most {max_line_bytes} bytes, this one has more: split it"
-                    )
-                task = _task(_object(raw), env, name)
-                if task.id in first_line:
-                    raise _BadRow(
-                        "id", f"ids are unique, {task.id!r} is already on line {first_line[task.id]}"
-                    )
-            except _BadRow as error:
-                errors.append(RowError(file=str(path), line=number, field=error.field, message=str(error)))
-                continue
-            first_line[task.id] = number
-            tasks.append(task)
-    return TaskFile(tasks=tuple(tasks), errors=tuple(errors))
+                    raise BadRow("", f"a row has at most {max_line_bytes} bytes, this one has more: split it")
+                yield number, _object(raw)
+            except BadRow as error:
+                yield number, error
+
+
+def json_records(path: Path, max_bytes: int = MAX_FILE_BYTES) -> Iterator[Record]:
+    """The objects of a JSON file that holds a list of them, gzip by suffix; the number is the place in the list.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no JSON list, or larger than `max_bytes`.
+    """
+    with _open(path) as file:
+        raw = file.read(max_bytes + 1)
+    if len(raw) > max_bytes:
+        raise ValueError(f"{path} is larger than {max_bytes} bytes: split it, or write it as JSONL")
+    try:
+        rows = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(rows, list):
+        raise ValueError(f"{path} holds one JSON {type(rows).__name__}; a list of objects is expected")
+    for number, row in enumerate(rows, 1):
+        yield (
+            number,
+            row if isinstance(row, dict) else BadRow("", f"a row is a JSON object, got {type(row).__name__}"),
+        )
 
 
 def _open(path: Path) -> BinaryIO:
@@ -122,13 +174,13 @@ def _object(raw: bytes) -> dict[str, Any]:
             raw.decode("utf-8-sig").rstrip(), parse_constant=_no_constant, object_pairs_hook=_unique
         )
     except UnicodeDecodeError as error:
-        raise _BadRow("", f"rows are UTF-8, byte {error.start} is {raw[error.start]:#04x}") from error
+        raise BadRow("", f"rows are UTF-8, byte {error.start} is {raw[error.start]:#04x}") from error
     except json.JSONDecodeError as error:
-        raise _BadRow("", f"a row is one JSON object: {error.msg} at column {error.colno}") from error
+        raise BadRow("", f"a row is one JSON object: {error.msg} at column {error.colno}") from error
     except (RecursionError, ValueError) as error:
-        raise _BadRow("", f"a row is one JSON object: {error}") from error
+        raise BadRow("", f"a row is one JSON object: {error}") from error
     if not isinstance(row, dict):
-        raise _BadRow("", f"a row is a JSON object, got {type(row).__name__}")
+        raise BadRow("", f"a row is a JSON object, got {type(row).__name__}")
     return row
 
 
@@ -153,27 +205,27 @@ def _task(row: dict[str, Any], env: str | None, name: Callable[..., str]) -> Tas
                 if near
                 else f"the keys are {', '.join(_FIELDS)}; put others in metadata"
             )
-            raise _BadRow(key, f"unknown key: {hint}")
+            raise BadRow(key, f"unknown key: {hint}")
     where = row.get("env", env)
     if not isinstance(where, str) or not where:
-        raise _BadRow("env", f"the id of an environment is needed, in the row or for the file, got {where!r}")
+        raise BadRow("env", f"the id of an environment is needed, in the row or for the file, got {where!r}")
     prompt = _prompt(row.get("prompt"))
     data, metadata = _mapping(row, "data"), _mapping(row, "metadata")
     split = row.get("split", "train")
     if split not in _SPLITS:
-        raise _BadRow("split", f"a split is one of {', '.join(_SPLITS)}, got {split!r}")
+        raise BadRow("split", f"a split is one of {', '.join(_SPLITS)}, got {split!r}")
     seed = row.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise _BadRow("seed", f"a seed is a whole number from 0, got {seed!r}")
+        raise BadRow("seed", f"a seed is a whole number from 0, got {seed!r}")
     answer = row.get("answer")
     given = row.get("id")
     if not (given is None or (isinstance(given, str) and given)):
-        raise _BadRow("id", f"an id is text, got {given!r}; leave it out to have it derived from the content")
+        raise BadRow("id", f"an id is text, got {given!r}; leave it out to have it derived from the content")
     try:
         canonical_json([data, metadata, answer, given]).encode()
         id = given if given is not None else name(where, prompt, data, answer)
     except (ValueError, RecursionError) as error:
-        raise _BadRow("", f"the row cannot be written back as JSON: {error}") from error
+        raise BadRow("", f"the row cannot be written back as JSON: {error}") from error
     return Task(
         id=id, env=where, prompt=prompt, data=data, answer=answer, split=split, seed=seed, metadata=metadata
     )
@@ -182,7 +234,7 @@ def _task(row: dict[str, Any], env: str | None, name: Callable[..., str]) -> Tas
 def _mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
     value = row.get(key, {})
     if not isinstance(value, dict):
-        raise _BadRow(key, f"an object is expected, got {type(value).__name__}")
+        raise BadRow(key, f"an object is expected, got {type(value).__name__}")
     return value
 
 
@@ -190,15 +242,15 @@ def _prompt(value: Any) -> tuple[Message, ...]:
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     if not isinstance(value, list) or not value:
-        raise _BadRow("prompt", f"text or a list of messages is expected, got {value!r:.60}")
+        raise BadRow("prompt", f"text or a list of messages is expected, got {value!r:.60}")
     for number, message in enumerate(value, start=1):
         if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            raise _BadRow("prompt", f"message {number} needs a role, one of {', '.join(_ROLES)}")
+            raise BadRow("prompt", f"message {number} needs a role, one of {', '.join(_ROLES)}")
         content = message.get("content")
         if not isinstance(content, str):
-            raise _BadRow("prompt", f"the content of message {number} is text, got {type(content).__name__}")
+            raise BadRow("prompt", f"the content of message {number} is text, got {type(content).__name__}")
         if not _encodable(content):
-            raise _BadRow("prompt", f"message {number} holds a lone surrogate, which is no character")
+            raise BadRow("prompt", f"message {number} holds a lone surrogate, which is no character")
     return tuple(cast(list[Message], value))
 
 

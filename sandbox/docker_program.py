@@ -16,6 +16,7 @@ from sandbox.capture import HeadTail
 from sandbox.docker_container import Container
 from sandbox.docker_daemon import Daemon
 from sandbox.docker_pipes import ShellPipes
+from sandbox.docker_frames import Frames
 from sandbox.errors import SandboxLost
 from sandbox.types import Limits, Reason
 
@@ -60,7 +61,7 @@ class Program:
         self.kill_reason: Reason | None = None
         self.pid: int | None = None
         self._pidfd = -1
-        self._left, self._kind, self._head = 0, 0, b""
+        self._frames = Frames()
         self._folder = container.running.folder
         with daemon.call("preparing a program") as api:
             self._id: str = api.exec_create(
@@ -215,18 +216,8 @@ class Program:
         return ready
 
     def _take(self, data: bytes) -> None:
-        """The daemon's framing: a kind, three zeros, a length, and as many bytes."""
-        while data:
-            if self._left == 0:
-                missing = 8 - len(self._head)
-                self._head, data = self._head + data[:missing], data[missing:]
-                if len(self._head) == 8:
-                    self._kind, self._left = self._head[0], int.from_bytes(self._head[4:], "big")
-                    self._head = b""
-                continue
-            part, data = data[: self._left], data[self._left :]
-            self._left -= len(part)
-            (self.stderr if self._kind == 2 else self.stdout).add(part)
+        for kind, part in self._frames.take(data):
+            (self.stderr if kind == 2 else self.stdout).add(part)
 
     def _take_pipes(self) -> bool:
         """Take a little of what stands in a shell's pipes; whether there was any."""

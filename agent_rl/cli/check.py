@@ -20,39 +20,57 @@ def check(
     ],
     n: Annotated[int, typer.Option(help="Tasks a rule looks at.", min=1)] = 8,
     seed: Annotated[int, typer.Option()] = 0,
-    tasks_file: Annotated[str, typer.Option("--tasks", "--tasks-file", help="JSONL of your own tasks.")] = "",
+    tasks_file: Annotated[
+        str,
+        typer.Option(
+            "--tasks", "--tasks-file", help="A file or folder of your own tasks: play them instead."
+        ),
+    ] = "",
+    format: Annotated[str, typer.Option(help="Its format; empty recognises it.")] = "",
+    sample: Annotated[int, typer.Option(help="How many of your tasks are played.", min=1)] = 20,
+    all_: Annotated[bool, typer.Option("--all", help="Play all of them.")] = False,
     out: Annotated[str, typer.Option(help="Where sandbox:matrix writes its page; empty prints it.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Machine output.")] = False,
 ) -> None:
-    """Check an environment or a sandbox backend against every rule; exit status 1 when one fails."""
+    """Check an environment, your tasks for it, or a sandbox backend; exit status 1 when anything fails."""
     if target == f"{_SANDBOX}matrix":
         _matrix(out, as_json)
     elif target.startswith(_SANDBOX):
         _sandbox(target.removeprefix(_SANDBOX), as_json)
+    elif tasks_file:
+        _own_tasks(target, tasks_file, format, None if all_ else sample, seed, as_json)
     else:
-        _environment(target, n, seed, tasks_file, as_json)
+        _environment(target, n, seed, as_json)
 
 
-def _environment(target: str, n: int, seed: int, tasks_file: str, as_json: bool) -> None:
+def _environment(target: str, n: int, seed: int, as_json: bool) -> None:
     from rich.console import Console
 
     from agent_rl.cli.console import ConsoleProgress
     from envs.checker import check as check_env
-    from envs.tasksets import load_jsonl
 
-    console = Console(stderr=as_json)
-    found = load_jsonl(tasks_file, target) if tasks_file else None
-    for error in found.errors if found is not None else ():
-        console.print(
-            f"{error.file}:{error.line}: {error.field}: {error.message}", highlight=False, markup=False
-        )
-    with ConsoleProgress(console) as progress:
-        report = check_env(
+    with ConsoleProgress(Console(stderr=as_json)) as progress:
+        report = check_env(target, n=n, seed=seed, progress=lambda name: progress.phase(name, 1))
+    print(json.dumps(report.to_json()) if as_json else report.text())
+    raise typer.Exit(0 if report.passed else 1)
+
+
+def _own_tasks(target: str, path: str, format: str, sample: int | None, seed: int, as_json: bool) -> None:
+    from rich.console import Console
+
+    from agent_rl.cli.console import ConsoleProgress
+    from envs.checker.survey import survey
+    from envs.registry import spec
+
+    found = spec(target).load().read_tasks(path, format=format)
+    with ConsoleProgress(Console(stderr=as_json)) as progress:
+        report = survey(
             target,
-            tasks=None if found is None else found.tasks,
-            n=n,
+            found.tasks,
+            errors=found.errors,
+            sample=sample,
             seed=seed,
-            progress=lambda name: progress.phase(name, 1),
+            progress=lambda task_id: progress.phase(task_id, 1),
         )
     print(json.dumps(report.to_json()) if as_json else report.text())
     raise typer.Exit(0 if report.passed else 1)

@@ -9,7 +9,6 @@ from agent_rl.evaluation.report import Outcome, Report
 from agent_rl.evaluation.run import evaluate_policy
 from envs.base import PolicySpec
 from envs.registry import make, spec
-from envs.tasksets import load_jsonl
 from envs.types import Task
 
 
@@ -46,9 +45,9 @@ def held_out_tasks(
     """
     if not tasks_file:
         return spec(env_id).load().tasks("test", n, seed, **(options or {}))
-    found = load_jsonl(tasks_file, env_id)
+    found = spec(env_id).load().read_tasks(tasks_file)
     for error in found.errors:
-        say(f"{error.file}:{error.line}: {error.field}: {error.message}")
+        say(str(error))
     if not found.tasks:
         raise ValueError(f"{tasks_file} has no valid task for {env_id}; mend the rows named above")
     return list(found.tasks)[:n]

@@ -14,6 +14,7 @@ from envs import registry
 from envs.base import PolicySpec
 from envs.checker import rules_of_contract as contract
 from envs.checker import rules_of_leaks as leaks
+from envs.checker import rules_of_levels as levels
 from envs.checker import rules_of_replay as replay
 from envs.checker import rules_of_reward as rewards
 from envs.checker import rules_of_tasks as tasks_
@@ -24,8 +25,8 @@ from sandbox.errors import SandboxUnavailable
 
 __all__ = ["RULES", "Case", "CheckReport", "Rule", "Status", "check"]
 
-Rule = Callable[[Subject], None]
-"""Returns when the rule holds, raises `Broken` or `Unenforceable` otherwise."""
+Rule = Callable[[Subject], str | None]
+"""Returns when the rule holds, perhaps with a note; raises `Broken` or `Unenforceable` otherwise."""
 
 RULES: dict[str, Rule] = {
     "registered": contract.registered,
@@ -36,6 +37,7 @@ RULES: dict[str, Rule] = {
     "gymnasium-api": contract.gymnasium_api,
     "gold-scores-one": rewards.gold_scores_one,
     "noop-scores-zero": rewards.noop_scores_zero,
+    "levels-real": levels.levels_real,
     "reward-components": rewards.reward_components,
     "turn-limit": rewards.turn_limit,
     "no-fault-from-model": rewards.no_fault_from_model,
@@ -119,7 +121,7 @@ def _chosen(attacks: Sequence[PolicySpec], names: Sequence[str] | None) -> dict[
 
 def _try(name: str, rule: Rule, subject: Subject) -> Case:
     try:
-        rule(subject)
+        note = rule(subject)
     except Broken as broken:
         return Case(name=name, status="fail", reason=str(broken))
     except Unenforceable as unenforceable:
@@ -129,7 +131,7 @@ def _try(name: str, rule: Rule, subject: Subject) -> Case:
         if missing is not None:
             return Case(name=name, status="unenforceable", reason=f"no sandbox on this machine: {missing}")
         return Case(name=name, status="fail", reason=f"{type(error).__name__}: {error}")
-    return Case(name=name, status="pass")
+    return Case(name=name, status="pass", reason=note or "")
 
 
 def _unavailable(error: BaseException | None) -> SandboxUnavailable | None:

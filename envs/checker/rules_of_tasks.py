@@ -37,7 +37,7 @@ def task_stable_ids(subject: Subject) -> None:
 
 
 def split_disjoint(subject: Subject) -> None:
-    """No two splits share a task id or a world (data and seed); without data, no prompt either."""
+    """No two splits share a task id, or what `split_keys` names: the world, unless it says more."""
     owners: dict[str, tuple[str, str]] = {}
     n = max(subject.n, 50)
     for split in get_args(Split):
@@ -46,21 +46,12 @@ def split_disjoint(subject: Subject) -> None:
         for task in subject.tasks(split, len(subject.own_tasks) or n):
             if task.split != split:
                 raise Broken(f"tasks({split!r}) returned task {task.id!r} of split {task.split!r}")
-            for what, key in _marks(task).items():
+            for what, key in {"id": task.id, **subject.cls.split_keys(task)}.items():
                 owner = owners.setdefault(f"{what}:{key}", (split, task.id))
                 if owner[0] != split:
                     raise Broken(
                         f"task {task.id!r} of {split} shares its {what} with {owner[1]!r} of {owner[0]}"
                     )
-
-
-def _marks(task: Task) -> dict[str, str]:
-    marks = {"id": task.id}
-    if task.data:
-        marks["world"] = canonical_json([dict(task.data), task.seed])
-    else:
-        marks["prompt"] = canonical_json(list(task.prompt))
-    return marks
 
 
 def answer_not_leaked(subject: Subject) -> None:

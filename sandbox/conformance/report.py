@@ -19,7 +19,7 @@ class Unenforceable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One rule tried on one target; `reason` is empty when it passed."""
+    """One rule tried on one target; `reason` says why not, or what a rule that passed has to tell."""
 
     name: str
     status: Status

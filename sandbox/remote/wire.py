@@ -123,7 +123,7 @@ class LeaseHead(ReportHead):
 class PostureHead(Head):
     """What is enforced on a program; no parts."""
 
-    posture: dict[str, Any]
+    posture: dict[str, pydantic.JsonValue]
 
 
 class ResultHead(Head):

@@ -116,8 +116,8 @@ def traces(owner: str, marker: str) -> list[str]:
     return found + [f"{place}/{owner}" for place in places if os.path.exists(f"{place}/{owner}")]
 
 
-def chaos(seed: int, user: tuple[str, ...]) -> None:
-    owner, marker = killed(seed, user=user)
+def chaos(seed: int, user: tuple[str, ...] = (), backend: str = "bubblewrap", within_s: float = 1.5) -> None:
+    owner, marker = killed(seed, user=user, backend=backend, within_s=within_s)
     if not owner and user:
         pytest.skip("another user cannot read the interpreter or this checkout")
     assert owner, "the harness died by itself"
