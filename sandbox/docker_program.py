@@ -15,8 +15,8 @@ from typing import Any
 from sandbox.capture import HeadTail
 from sandbox.docker_container import Container
 from sandbox.docker_daemon import Daemon
-from sandbox.docker_pipes import ShellPipes
 from sandbox.docker_frames import Frames
+from sandbox.docker_pipes import ShellPipes
 from sandbox.errors import SandboxLost
 from sandbox.types import Limits, Reason
 
