@@ -19,6 +19,8 @@ from sandbox.docker_daemon import Daemon
 from sandbox.errors import SandboxLost, SandboxUnavailable
 from sandbox.files import WORKSPACE
 from sandbox.machine import Machine
+from sandbox.network import Policy
+from sandbox.network.port import Port
 from sandbox.removal import remove_tree
 from sandbox.types import SandboxSpec
 
@@ -51,6 +53,7 @@ class Container:
         self._keeper: socket.socket | None = None
         self._shown = False
         self.groups: docker_groups.Groups | None = None
+        self.port: Port | None = None
         _open_here.add(self)
         image = daemon.image(spec.base)
         with daemon.call("creating a container") as api:
@@ -58,6 +61,8 @@ class Container:
             self.id: str = api.create_container_from_config(_description(image, spec, host))["Id"]
         try:
             self._start(accounts=not spec.base)
+            if spec.allow:
+                self.port = Port(self._init_pid, Policy.parse(spec.allow))
         except BaseException:
             self.remove()
             raise
@@ -111,6 +116,8 @@ class Container:
 
     def remove(self) -> None:
         """Kill and remove it; safe to call twice."""
+        if self.port is not None:
+            self.port.close()
         if self._keeper is not None:
             self._keeper.close()
         for fd in self._fds:

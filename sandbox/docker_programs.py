@@ -56,7 +56,9 @@ class DockerPrograms:
         folder = f"{files.WORKSPACE}/{'/'.join(files.components(cwd))}".rstrip("/")
         if self._stopped.is_set():
             raise SandboxClosed("the sandbox was closed; create another")
-        wanted = Wanted(words, launch.environment({**self._spec.env, **(env or {})}), folder, with_stdin)
+        gate = self.container.port.env if self.container.port is not None else {}
+        shown = launch.environment({**gate, **self._spec.env, **(env or {})})
+        wanted = Wanted(words, shown, folder, with_stdin)
         program = Program(self._daemon, self.container, wanted, self.limits)
         with self._lock:
             self._running.add(program)

@@ -10,12 +10,12 @@ from sandbox.docker_daemon import Daemon, daemon
 from sandbox.docker_sandbox import DockerSandbox
 from sandbox.errors import SandboxError, SandboxUnavailable
 from sandbox.machine import Machine, machine
+from sandbox.network import Policy
 from sandbox.setup import ALWAYS, SOMETIMES, check_limits, check_required
 from sandbox.types import CapabilityReport, Limits, SandboxSpec
 
 BACKEND = "docker"
 _MISSING = {
-    "allow_list": "containers have no network at all; use the bubblewrap backend for an allow-list",
     "memory_per_process": "the memory of all processes together is bounded instead",
     "user_namespace": "Docker's containers share the host's user namespace; programs run as a host user of their own",
 }
@@ -28,8 +28,7 @@ _reports: dict[tuple[str, int], CapabilityReport] = {}
 def create(spec: SandboxSpec, address: str) -> DockerSandbox:
     """See `sandbox.create`."""
     check_limits(spec.limits)
-    if spec.allow:
-        raise SandboxUnavailable(f"allow={spec.allow!r} cannot be met: {_MISSING['allow_list']}")
+    Policy.parse(spec.allow)
     report = capabilities(address)
     if "exec" in report.missing:
         raise SandboxUnavailable(report.missing["exec"])
