@@ -22,7 +22,7 @@ from sandbox.programs import Programs
 from sandbox.pump import Pump
 from sandbox.types import ExecResult
 
-_BASH = "/bin/bash --norc --noprofile"
+BASH = "/bin/bash --norc --noprofile"
 NOTICE = 3
 """The notice pipe in the shell. Bash keeps descriptors of its own from 10 upwards and would trip over ours there."""
 
@@ -117,7 +117,7 @@ class BubblewrapShell:
         try:
             os.set_blocking(ours, False)
             moved = "" if theirs == NOTICE else f" {NOTICE}>&{theirs} {theirs}>&-"
-            command = (*_BASH.split(), "-c", f"exec {_BASH} -s{moved}")
+            command = (*BASH.split(), "-c", f"exec {BASH} -s{moved}")
             self._process = self._programs.start(command, self._workspace(), with_stdin=True, extra=(theirs,))
         except BaseException:
             os.close(ours)

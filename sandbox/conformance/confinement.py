@@ -45,7 +45,7 @@ def abuse_20_host_secrets(subject: Subject) -> None:
             cat {path} /etc/shadow /root/.ssh/* /home/*/.bashrc /proc/*/root{path} 2>/dev/null
             cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'
             tr '\\0' '\\n' < /proc/self/environ | grep -v TOKEN
-            ls {path.parent} /root 2>/dev/null
+            find {path.parent} /root -maxdepth 1 2>/dev/null
             """
             text = bash(box, script).stdout.text
             for secret in ("the host's", "in-environment", "HOST_SECRET", path.name, "root:", "pass-phrase"):
@@ -193,11 +193,11 @@ def abuse_27_terminal(subject: Subject) -> None:
     code = """
 import fcntl, os, pty
 try: os.open("/dev/tty", os.O_RDWR)
-except OSError as error: print("no terminal", error.errno in (2, 6))
+except OSError: print("no terminal")
 for fd in (0, 1, 2): print(os.isatty(fd))
 """
     with subject.box() as box:
-        equal(python(box, code).stdout.text, "no terminal True\nFalse\nFalse\nFalse\n", "terminal")
+        equal(python(box, code).stdout.text, "no terminal\nFalse\nFalse\nFalse\n", "terminal")
 
 
 _REACH = """

@@ -102,7 +102,8 @@ class Settings:
             check_token(token)
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, int | float) and item.name != "port" and not value > 0:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if number and item.name != "port" and not value > 0:
                 raise ValueError(f"{item.name} must be positive, not {value!r}")
 
     @property

@@ -28,7 +28,7 @@ LOAD = """
 import contextlib, random, sys, threading
 import sandbox
 from sandbox.machine import machine
-seed, marker = int(sys.argv[1]), sys.argv[2]
+seed, marker, backend = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 limits = sandbox.Limits(memory_bytes=96 << 20, processes=24, workspace_bytes=4 << 20, timeout_s=20)
 print(machine().ledger.owner, flush=True)
 
@@ -36,7 +36,7 @@ def live(number):
     rng = random.Random(seed * 100 + number)
     with contextlib.suppress(sandbox.SandboxError):
         while True:
-            box = sandbox.create(sandbox.SandboxSpec(limits=limits, files={"f": b"x" * 5000}))
+            box = sandbox.create(sandbox.SandboxSpec(limits=limits, files={"f": b"x" * 5000}), backend)
             for _ in range(rng.randrange(4)):
                 what = rng.randrange(5)
                 if what == 0:
@@ -104,14 +104,16 @@ def traces(owner: str, marker: str) -> list[str]:
     return found + [f"{place}/{owner}" for place in places if os.path.exists(f"{place}/{owner}")]
 
 
-def chaos(seed: int, user: tuple[str, ...]) -> None:
+def chaos(seed: int, user: tuple[str, ...] = (), backend: str = "bubblewrap", longest_s: float = 1.5) -> None:
     rng, marker = random.Random(seed), f"1{secrets.randbelow(10**9):09}.5"
     command = [*user, sys.executable, "-B", "-c"]
     options = {"cwd": ROOT, "env": {"PATH": "/usr/bin:/bin"}}
-    process = subprocess.Popen([*command, LOAD, str(seed), marker], stdout=subprocess.PIPE, **options)
+    process = subprocess.Popen(
+        [*command, LOAD, str(seed), marker, backend], stdout=subprocess.PIPE, **options
+    )
     assert process.stdout is not None
     owner = process.stdout.readline().decode().strip()
-    time.sleep(rng.random() ** 2 * 1.5)
+    time.sleep(rng.random() ** 2 * longest_s)
     process.kill()
     process.wait()
     process.stdout.close()

@@ -92,7 +92,7 @@ def test_eval_reports_the_bad_rows_of_a_file_and_uses_the_others(agent_rl, tmp_p
     (tmp_path / "tasks.jsonl").write_text("\n".join([rows[0], "{not json", rows[1]]))
     done = agent_rl("eval", GUESS, "--policy", "gold", "--tasks-file", str(tmp_path / "tasks.jsonl"))
     assert done.returncode == 0, done.stderr
-    assert "tasks.jsonl, line 2: " in " ".join(done.stdout.split())
+    assert "line 2: a row is one JSON" in " ".join(done.stdout.split())
 
 
 def test_play_shows_every_message_within_80_columns(agent_rl):

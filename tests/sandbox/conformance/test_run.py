@@ -40,6 +40,8 @@ def test_a_case_ends_in_one_of_three_ways(subject: Subject) -> None:
 
     assert judge(lambda subject: None, {}) == ("pass", "")
     assert judge(broken, {"c": "reviewed"}) == ("fail", "it does not hold")
+    assert try_case("c", broken, subject, {}, {"c": "known"}).reason == "known"
+    assert try_case("c", crash, subject, {}, {"c": "known"}).status == "fail"
     assert judge(crash, {"c": "reviewed"}) == ("fail", "KeyError: 'x'")
     assert judge(open_, {"c": "reviewed"}) == ("unenforceable", "reviewed")
     status, reason = judge(open_, {})
@@ -88,3 +90,11 @@ def test_reports_travel_as_json() -> None:
     for odd in ({}, {"target": "x", "cases": [1]}, {"target": "x", "cases": [{}]}):
         with pytest.raises(ValueError, match="no report"):
             CheckReport.from_json(odd)
+
+
+def test_only_optional_tiers_may_break_cases() -> None:
+    for backend in ("bubblewrap", "docker", "remote"):
+        assert conformance.deviations(backend) == {}
+    assert set(conformance.deviations("gvisor")) | set(conformance.allowed("gvisor")) <= set(
+        conformance.CASES
+    )
