@@ -1,4 +1,4 @@
-"""Containers that dead processes left, for the reaper: only a daemon that died at the wrong moment leaves any."""
+"""What dead processes left at the engine, for the reaper: images, and containers if the daemon died at a bad moment."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ _CALL_S = 5
 
 
 def leftovers() -> list[str]:
-    """Containers of dead owners at the engine of the environment, as `container <id>`."""
+    """Containers and images of dead owners at the engine of the environment, as `container <id>` and `image <name>`."""
     with _client() as client:
-        return [f"container {found}" for found in _dead(client)] if client is not None else []
+        if client is None:
+            return []
+        from sandbox.images import leases
+
+        return [f"container {found}" for found in _dead(client)] + leases.leftovers(client)
 
 
 def remove_leftovers() -> list[str]:
@@ -27,12 +31,14 @@ def remove_leftovers() -> list[str]:
 
 
 def clean(client: Any) -> list[str]:
-    """Remove the containers of dead owners at an engine; returns them as `container <id>`.
+    """Remove the containers and images of dead owners at an engine; returns them as `leftovers` does.
 
     Args:
         client: a `docker.APIClient`.
     """
     import docker
+
+    from sandbox.images import leases
 
     removed = []
     for found in _dead(client):
@@ -41,7 +47,7 @@ def clean(client: Any) -> list[str]:
         except (docker.errors.DockerException, OSError):
             continue  # gone meanwhile, or noted by its label for the next time
         removed.append(f"container {found}")
-    return removed
+    return removed + leases.clean(client)
 
 
 def _dead(client: Any) -> list[str]:
