@@ -49,6 +49,8 @@ class Program:
         self.noticed = bytearray()
         self.kill_reason: Reason | None = None
         self.pid: int | None = None
+        self.own_system = container.image
+        """Whether programs may change what starts them."""
         self._pidfd = -1
         self._left, self._kind, self._head = 0, 0, b""
         self._folder = container.running.folder
@@ -59,7 +61,7 @@ class Program:
                 stdin=wanted.with_stdin,
                 environment=dict(wanted.env),
                 workdir=wanted.cwd,
-                user=f"{container.uid}:{container.uid}",
+                user=container.user,
             )["Id"]
         self._stream, first = daemon.open_stream(f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
         self._open, self._over, self._feeding = True, False, wanted.with_stdin

@@ -7,6 +7,7 @@ import threading
 
 from sandbox import docker_mounts, seccomp
 from sandbox.docker_daemon import Daemon, daemon
+from sandbox.docker_image import ImageSandbox, is_mapped, mapped_root
 from sandbox.docker_sandbox import DockerSandbox
 from sandbox.errors import SandboxError, SandboxUnavailable
 from sandbox.machine import Machine, machine
@@ -21,6 +22,13 @@ _MISSING = {
 }
 ENFORCED = (ALWAYS | SOMETIMES | {"dies_with_harness"}) - _MISSING.keys()
 """What holds wherever the backend runs: it does not run where one of these does not."""
+_MISSING_FOR_IMAGES = {
+    "memory_per_process": _MISSING["memory_per_process"],
+    "read_only_root": "the image's system may be changed; what is written is bounded",
+    "separate_uid": "all sandboxes of an engine share the host users that it maps",
+}
+ENFORCED_FOR_IMAGES = (ENFORCED | {"user_namespace", "system_size"}) - _MISSING_FOR_IMAGES.keys()
+"""What holds with the profile `image`."""
 _guard = threading.Lock()
 _reports: dict[tuple[str, int], CapabilityReport] = {}
 
@@ -29,11 +37,26 @@ def create(spec: SandboxSpec, address: str) -> DockerSandbox:
     """See `sandbox.create`."""
     check_limits(spec.limits)
     Policy.parse(spec.allow)
+    if spec.profile == "image":
+        return _create_image(spec, daemon(address), machine())
     report = capabilities(address)
     if "exec" in report.missing:
         raise SandboxUnavailable(report.missing["exec"])
     check_required(spec.require, report)
     return DockerSandbox(daemon(address), machine(), spec, report).fill()
+
+
+def _create_image(spec: SandboxSpec, engine: Daemon, ground: Machine) -> ImageSandbox:
+    mapped_root(engine)
+    if not spec.base:
+        raise SandboxUnavailable(
+            "profile='image' needs an image: name one by base=, such as images.build makes"
+        )
+    if needs := [need for need, absent in _lacking(engine, ground).items() if absent]:
+        raise SandboxUnavailable(f"docker sandboxes need {'; '.join(needs)}")
+    report = CapabilityReport(backend=BACKEND, enforced=ENFORCED_FOR_IMAGES, missing=_MISSING_FOR_IMAGES)
+    check_required(spec.require, report)
+    return ImageSandbox(engine, ground, spec, report).fill()
 
 
 def capabilities(address: str) -> CapabilityReport:
@@ -55,14 +78,9 @@ def _probe(engine: Daemon, ground: Machine) -> CapabilityReport:
         SandboxUnavailable: something is missing.
     """
     lacking = {
-        "root, for user ids and workspaces of bounded size": ground.uids is None or not ground.bounded_layers,
-        "the memory and pids control groups": bool(ground.cgroups.missing),
-        "x86_64 or aarch64": not (seccomp.supported() and docker_mounts.supported()),
-        "an engine whose containers have seccomp": not any(
-            "seccomp" in option for option in engine.info.get("SecurityOptions") or ()
-        ),
-        "an engine without user-namespace remapping": any(
-            "userns" in option or "rootless" in option for option in engine.info.get("SecurityOptions") or ()
+        **_lacking(engine, ground),
+        "an engine without user-namespace remapping (this one has only the profile 'image')": is_mapped(
+            engine
         ),
     }
     if needs := [need for need, absent in lacking.items() if absent]:
@@ -76,3 +94,15 @@ def _probe(engine: Daemon, ground: Machine) -> CapabilityReport:
         if not result.ok:
             raise SandboxUnavailable(f"a first program in a container failed: {result.stderr.text[:300]}")
     return report
+
+
+def _lacking(engine: Daemon, ground: Machine) -> dict[str, bool]:
+    """What every profile needs, and whether it is absent."""
+    return {
+        "root, for user ids and workspaces of bounded size": ground.uids is None or not ground.bounded_layers,
+        "the memory and pids control groups": bool(ground.cgroups.missing),
+        "x86_64 or aarch64": not (seccomp.supported() and docker_mounts.supported()),
+        "an engine whose containers have seccomp": not any(
+            "seccomp" in option for option in engine.info.get("SecurityOptions") or ()
+        ),
+    }
