@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sandbox.base import Sandbox, SandboxSnapshot, Shell
 from sandbox.errors import (
+    ImageError,
     SandboxBusy,
     SandboxClosed,
     SandboxError,
@@ -21,6 +22,7 @@ from sandbox.types import CapabilityReport, ExecResult, Limits, Output, Reason, 
 __all__ = [
     "CapabilityReport",
     "ExecResult",
+    "ImageError",
     "Limits",
     "Output",
     "Reason",

@@ -132,6 +132,15 @@ class Daemon:
                 self._images[base] = self._find(base) if base else self._make_base()
             return self._images[base]
 
+    def know(self, name: str, image: str) -> None:
+        """Note which image a name means, whatever others do to the name."""
+        with self._guard:
+            self._images[name] = image
+
+    def new_client(self, timeout_s: float) -> Any:
+        """A client of its own for a call that takes long; the caller closes it."""
+        return docker.APIClient(base_url=f"unix://{self._path}", timeout=timeout_s, version=VERSION)
+
     def _find(self, name: str) -> str:
         try:
             with self._slots:

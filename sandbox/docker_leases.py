@@ -1,4 +1,4 @@
-"""Containers that dead processes left, for the reaper: only a daemon that died at the wrong moment leaves any."""
+"""What dead processes left at the engine, for the reaper: images, and containers if the daemon died at a bad moment."""
 
 from __future__ import annotations
 
@@ -9,15 +9,36 @@ from collections.abc import Iterator
 from typing import Any
 
 from sandbox.docker_labels import OWNER, VERSION, is_dead
+from sandbox.ledger import Ledger
 
 _SOCKET = "/var/run/docker.sock"
 _CALL_S = 5
 
 
+def attend(url: str, api: Any, ledger: Ledger) -> None:
+    """Note an engine where the reaper looks for what this process leaves at it, and remove what dead ones left there.
+
+    Args:
+        url: of the engine.
+        api: its `docker.APIClient`.
+        ledger: of this process.
+    """
+    ledger.record("engine", url)
+    ledger.sync()
+    clean(api)
+
+
 def leftovers(engine: str = "") -> list[str]:
-    """Containers of dead owners at an engine, by default that of the environment, as `container <id>`."""
+    """Containers and images of dead owners at an engine, by default that of the environment.
+
+    They are named `container <id>` and `image <name>`.
+    """
     with _client(engine) as client:
-        return [f"container {found}" for found in _dead(client)] if client is not None else []
+        if client is None:
+            return []
+        from sandbox.images import leases
+
+        return [f"container {found}" for found in _dead(client)] + leases.leftovers(client)
 
 
 def remove_leftovers(engine: str = "") -> list[str]:
@@ -27,12 +48,14 @@ def remove_leftovers(engine: str = "") -> list[str]:
 
 
 def clean(client: Any) -> list[str]:
-    """Remove the containers of dead owners at an engine; returns them as `container <id>`.
+    """Remove the containers and images of dead owners at an engine; returns them as `leftovers` does.
 
     Args:
         client: a `docker.APIClient`.
     """
     import docker
+
+    from sandbox.images import leases
 
     removed = []
     for found in _dead(client):
@@ -41,7 +64,7 @@ def clean(client: Any) -> list[str]:
         except (docker.errors.DockerException, OSError):
             continue  # gone meanwhile, or noted by its label for the next time
         removed.append(f"container {found}")
-    return removed
+    return removed + leases.clean(client)
 
 
 def _dead(client: Any) -> list[str]:

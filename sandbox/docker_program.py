@@ -60,6 +60,8 @@ class Program:
         self.noticed = bytearray()
         self.kill_reason: Reason | None = None
         self.pid: int | None = None
+        self.own_system = container.image
+        """Whether programs may change what starts them."""
         self._pidfd = -1
         self._frames = Frames()
         self._folder = container.running.folder
@@ -70,7 +72,7 @@ class Program:
                 stdin=wanted.with_stdin,
                 environment=dict(wanted.env),
                 workdir=wanted.cwd,
-                user=f"{container.uid}:{container.uid}",
+                user=container.user,
             )["Id"]
         self._stream, first = daemon.open_stream(f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
         self._open, self._over, self._feeding = True, False, wanted.with_stdin

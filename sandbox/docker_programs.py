@@ -55,7 +55,9 @@ class DockerPrograms:
         folder = f"{files.WORKSPACE}/{'/'.join(files.components(cwd))}".rstrip("/")
         if self._stopped.is_set():
             raise SandboxClosed("the sandbox was closed; create another")
-        wanted = Wanted(words, launch.environment({**self._spec.env, **(env or {})}), folder, with_stdin)
+        gate = self.container.port.env if self.container.port is not None else {}
+        shown = launch.environment({**gate, **self._spec.env, **(env or {})})
+        wanted = Wanted(words, shown, folder, with_stdin)
         program = Program(self._daemon, self.container, wanted, self.limits, pipes)
         with self._lock:
             self._running.add(program)
@@ -154,6 +156,14 @@ def conclude(
         shown = None
         if hit == "ok":
             check_cwd()
+            if program.own_system:  # a program may have removed or broken what starts the next one
+                return ExecResult(
+                    exit_code=126 if code is None else exit_code(code),
+                    stdout=program.stdout.output(),
+                    stderr=program.stderr.output(),
+                    reason="ok",
+                    usage=usage,
+                )
             said = program.stdout.output().text.strip() or program.stderr.output().text.strip()
             raise SandboxLost(f"docker did not start the program: {said[:500] or 'no message'}")
     return ExecResult(

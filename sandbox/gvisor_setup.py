@@ -11,7 +11,7 @@ from sandbox import seccomp
 from sandbox.errors import SandboxError, SandboxUnavailable
 from sandbox.gvisor_sandbox import GvisorSandbox
 from sandbox.machine import Machine, machine
-from sandbox.setup import ALWAYS, SOMETIMES, check_limits, check_required
+from sandbox.setup import ALWAYS, SOMETIMES, check_limits, check_required, check_strict
 from sandbox.types import CapabilityReport, Limits, SandboxSpec
 
 BACKEND = "gvisor"
@@ -33,6 +33,7 @@ _reports: dict[int, tuple[str, CapabilityReport]] = {}
 def create(spec: SandboxSpec) -> GvisorSandbox:
     """See `sandbox.create`."""
     check_limits(spec.limits)
+    check_strict(spec, BACKEND)
     if spec.allow:
         raise SandboxUnavailable(f"allow={spec.allow!r} cannot be met: {_MISSING['allow_list']}")
     if spec.base:

@@ -27,6 +27,10 @@ def sandbox(
         list[str] | None,
         typer.Option(help="NAME=WHAT: a root file system that clients may name; repeatable."),
     ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="HOST:PORT or *.HOST:PORT that clients may let programs reach; repeatable."),
+    ] = None,
     max_sandboxes: Annotated[int, typer.Option(help="Sandboxes of one client.", min=1)] = 256,
     max_execs: Annotated[int, typer.Option(help="Programs of one client, running or waiting.", min=1)] = 512,
     running: Annotated[int, typer.Option(help="Programs at once; 0: eight per processor.", min=0)] = 0,
@@ -61,6 +65,7 @@ def sandbox(
         port=port,
         backend=backend,
         bases=_bases(base or []),
+        allow=tuple(allow or ()),
         tokens=server_tokens(token_file),
         max_limits=limits,
         max_sandboxes=max_sandboxes,

@@ -55,6 +55,7 @@ class CreateHead(Head):
     files: Count
     base: Name
     require: Annotated[list[Name], Field(max_length=100)]
+    allow: Annotated[list[Name], Field(max_length=100)] = []
 
 
 class ExecHead(Head):

@@ -205,7 +205,7 @@ def test_an_image_of_ones_own(backend: str, client: Any) -> None:
     with pytest.raises(SandboxUnavailable, match="docker pull no-such-image"):
         sandbox.create(SandboxSpec(base="no-such-image"), backend)
     folder = subprocess.run(
-        ["tar", "-C", "/", "-c", "bin", "lib", "lib64", *_static_parts()], capture_output=True, check=True
+        ["tar", "-C", "/", "-c", "bin", "lib", "lib64", *static_parts()], capture_output=True, check=True
     )
     client.import_image_from_data(folder.stdout, repository="own-image", tag="1")
     with sandbox.create(SandboxSpec(base="own-image:1", limits=SMALL, files={"f": b"x"}), backend) as box:
@@ -216,9 +216,9 @@ def test_an_image_of_ones_own(backend: str, client: Any) -> None:
             assert shell.run("echo $((6 * 7))").stdout.text == "42\n"
 
 
-def _static_parts() -> list[str]:
+def static_parts(*more: str) -> list[str]:
     """The few programs that an image must have, with the libraries that they load."""
-    programs = ["/usr/bin/cat", "/usr/bin/env", "/usr/bin/bash"]
+    programs = ["/usr/bin/cat", "/usr/bin/env", "/usr/bin/bash", *(f"/usr/bin/{name}" for name in more)]
     listed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
     libraries = {word for word in listed.split() if word.startswith("/") and not word.endswith(":")}
     resolved = {os.path.realpath(path) for path in libraries} | libraries
@@ -227,8 +227,8 @@ def _static_parts() -> list[str]:
 
 
 def test_what_cannot_be_met_is_refused(backend: str) -> None:
-    with pytest.raises(SandboxUnavailable, match="no network at all"):
-        sandbox.create(SandboxSpec(allow=("pypi.org:443",)), backend)
+    with pytest.raises(ValueError, match="an allowed host reads"):
+        sandbox.create(SandboxSpec(allow=("pypi.org",)), backend)
     with pytest.raises(SandboxUnavailable, match="user_namespace"):
         sandbox.create(SandboxSpec(require=frozenset({"user_namespace"})), backend)
     with pytest.raises(SandboxUnavailable, match="not on this machine"):
