@@ -9,23 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sandbox.docker_labels import OWNER, VERSION, is_dead
-from sandbox.ledger import Ledger
 
 _SOCKET = "/var/run/docker.sock"
 _CALL_S = 5
-
-
-def attend(url: str, api: Any, ledger: Ledger) -> None:
-    """Note an engine where the reaper looks for what this process leaves at it, and remove what dead ones left there.
-
-    Args:
-        url: of the engine.
-        api: its `docker.APIClient`.
-        ledger: of this process.
-    """
-    ledger.record("engine", url)
-    ledger.sync()
-    clean(api)
 
 
 def leftovers(engine: str = "") -> list[str]:

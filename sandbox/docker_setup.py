@@ -56,8 +56,14 @@ def _create_image(spec: SandboxSpec, engine: Daemon, ground: Machine) -> ImageSa
         raise SandboxUnavailable(f"docker sandboxes need {'; '.join(needs)}")
     report = CapabilityReport(backend=BACKEND, enforced=ENFORCED_FOR_IMAGES, missing=_MISSING_FOR_IMAGES)
     check_required(spec.require, report)
-    ground.ledger.record("engine", engine.url)
+    _note(engine, ground)
     return ImageSandbox(engine, ground, spec, report).fill()
+
+
+def _note(engine: Daemon, ground: Machine) -> None:
+    """Write down where the reaper must look for what this process leaves."""
+    ground.ledger.record("engine", engine.url)
+    ground.ledger.sync()
 
 
 def capabilities(address: str) -> CapabilityReport:
@@ -86,7 +92,8 @@ def _probe(engine: Daemon, ground: Machine) -> CapabilityReport:
     }
     if needs := [need for need, absent in lacking.items() if absent]:
         raise SandboxUnavailable(f"docker sandboxes need {'; '.join(needs)}")
-    docker_leases.attend(engine.url, engine.api, ground.ledger)
+    _note(engine, ground)
+    docker_leases.clean(engine.api)
     report = CapabilityReport(backend=BACKEND, enforced=ENFORCED, missing=_MISSING)
     spec = SandboxSpec(limits=Limits(timeout_s=30.0))
     with DockerSandbox(engine, ground, spec, report) as sandbox:

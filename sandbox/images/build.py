@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import docker
 
-from sandbox import docker_leases, files
+from sandbox import files
 from sandbox.docker_daemon import Daemon, daemon
 from sandbox.errors import ImageError, SandboxLost, SandboxPathError
 from sandbox.images import dockerfile as reading
@@ -108,7 +108,7 @@ def build(
 def _engine(address: str) -> Daemon:
     """An engine, noted where the reaper looks for what this process leaves."""
     engine = daemon(address)
-    docker_leases.attend(engine.url, engine.api, machine().ledger)
+    machine().ledger.record("engine", engine.url)
     return engine
 
 
