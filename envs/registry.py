@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from envs.base import Env
 
 ENTRY_POINT_GROUP = "agent_rl.envs"
-_REMOTE = ("http://", "https://")
+SCHEMES = ("http", "https", "ws", "wss")
+"""Of a server's address."""
+_REMOTE = tuple(f"{scheme}://" for scheme in SCHEMES)
 _ID = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.-]*)-v(?P<version>\d+)")
 
 

@@ -8,6 +8,7 @@ POST   /v1/envs/ID/VERB               step snapshot (numbered), interrupt
 POST   /v1/snapshots/ID/restore       numbered
 GET    /v1/results/NUMBER             wait further for a numbered request
 DELETE /v1/{envs,snapshots}/ID
+WebSocket /v1/socket                  all of these, each as a message
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sandbox.remote import incoming, wire
 from sandbox.remote.answers import answer_of, refuse, settled
 from sandbox.remote.once import Answer
 from sandbox.remote.refusals import Refused
+from sandbox.remote.tunnel import add_tunnel
 
 _STILL_RUNNING = 202
 _Handler = Callable[[EnvService, Request], Awaitable[Answer]]
@@ -56,6 +58,7 @@ def make_app(service: EnvService) -> FastAPI:
     route("POST", "/v1/snapshots/{id}/restore", _restore)
     route("GET", "/v1/results/{number}", _result)
     route("DELETE", "/v1/{kind}/{id}", _delete)
+    add_tunnel(app, service.settings)
     app.add_exception_handler(404, _no_such_route)
     app.add_exception_handler(405, _no_such_route)
     return app

@@ -1,4 +1,4 @@
-"""An environment on a server, behind the same methods: `make("http://127.0.0.1:8701")`.
+"""An environment on a server, behind the same methods: `make("http://127.0.0.1:8701")`, or `ws://`.
 
 The client keeps the books as every `Env` does; world, grading and snapshots are the server's. Each request has a
 number, so a reply that was lost is asked for again and nothing is played twice. A server that is silent or has
@@ -138,7 +138,7 @@ def remote_class(address: str) -> type[RemoteEnv]:
         UnknownEnvError: there is no such server, or it is of another protocol.
     """
     try:
-        where = checked_address(address)
+        where = checked_address(address, registry.SCHEMES)
         connection = connect(where)
         about = _looked(connection, connection.lease(), "/v1/info", {})
         determinism, levels = about["determinism"], about["levels"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from envs.remote.wire import MAX_BYTES
 from sandbox.remote.settings import Settings
@@ -19,6 +19,7 @@ class EnvSettings(Settings):
         ValueError: a combination that would not be safe, or a number that is not positive.
     """
 
+    websocket: ClassVar[bool] = True
     env: str
     """Id, `package.module:Class` or file of the environment that is served."""
     options: Mapping[str, Any] = field(default_factory=dict)

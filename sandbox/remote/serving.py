@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from sandbox.errors import SandboxUnavailable
+from sandbox.remote import wire
 from sandbox.remote.app import make_app
 from sandbox.remote.service import open_service
 from sandbox.remote.settings import Settings
@@ -170,7 +171,9 @@ async def _serve(
     config = uvicorn.Config(
         app,
         http="h11",
-        ws="none",
+        ws="websockets-sansio" if settings.websocket else "none",
+        ws_max_size=wire.MAX_MESSAGE_BYTES + wire.MAX_HEAD_BYTES,
+        ws_per_message_deflate=False,
         loop="asyncio",
         lifespan="off",
         log_config=None,

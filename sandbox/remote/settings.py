@@ -7,6 +7,7 @@ import ipaddress
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.network import Policy
@@ -43,6 +44,8 @@ class Settings:
         ValueError: a combination that would not be safe, or a number that is not positive.
     """
 
+    websocket: ClassVar[bool] = False
+    """Whether requests may come through a WebSocket."""
     host: str = "127.0.0.1"
     port: int = 8700
     """0 picks a free one."""

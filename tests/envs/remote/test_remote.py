@@ -3,8 +3,8 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
@@ -51,18 +51,27 @@ class Slow(Sums):
         self.stopped.set()
 
 
-@contextmanager
-def served(env: str = SUMS, **settings: Any) -> Iterator[str]:
-    with running(EnvSettings(env=env, port=0, **settings)) as address:
-        try:
-            yield address
-        finally:
-            connection.disconnect()
-            remote_class.cache_clear()
+Served = Callable[..., AbstractContextManager[str]]
+
+
+@pytest.fixture(scope="module", params=["http", "ws"])
+def served(request: pytest.FixtureRequest) -> Served:
+    """Serves an environment, and gives the address for a client of HTTP or of a WebSocket."""
+
+    @contextmanager
+    def serve(env: str = SUMS, **settings: Any) -> Iterator[str]:
+        with running(EnvSettings(env=env, port=0, **settings)) as address:
+            try:
+                yield address.replace("http", request.param, 1)
+            finally:
+                connection.disconnect()
+                remote_class.cache_clear()
+
+    return serve
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address(served: Served) -> Iterator[str]:
     with served(answers=True) as where:
         yield where
 
@@ -105,7 +114,7 @@ CORE = (
 
 
 @pytest.mark.parametrize("rules", [CORE, pytest.param(None, marks=pytest.mark.slow)], ids=["core", "all"])
-def test_the_checker_is_satisfied(rules: tuple[str, ...] | None) -> None:
+def test_the_checker_is_satisfied(served: Served, rules: tuple[str, ...] | None) -> None:
     with served("sql-v1", answers=True, options={"task_options": {"level": 0}}) as where:
         report = check(where, n=1, resets=3, rules=rules)
         failed = {case.name: case.reason for case in report.cases if case.status != "pass"}
@@ -146,7 +155,7 @@ def test_a_step_asked_for_again_is_played_once(env: Env, address: str) -> None:
     assert env.step(call("note", text="next")).observation[0]["content"].startswith("once next")
 
 
-def test_answers_stay_on_the_server() -> None:
+def test_answers_stay_on_the_server(served: Served) -> None:
     with served() as where:
         cls = registry.spec(where).load()
         (task,) = cls.tasks("test", 1)
@@ -164,7 +173,7 @@ def test_answers_stay_on_the_server() -> None:
         env.close()
 
 
-def test_faults_keep_their_type_and_deadlines_hold_on_the_server() -> None:
+def test_faults_keep_their_type_and_deadlines_hold_on_the_server(served: Served) -> None:
     (task,) = Sums.tasks("test", 1)
     with served(SLOW, deadline_s=0.3) as where:
         env = registry.make(where)
@@ -181,7 +190,7 @@ def test_faults_keep_their_type_and_deadlines_hold_on_the_server() -> None:
         env.close()
 
 
-def test_an_interrupt_reaches_the_server() -> None:
+def test_an_interrupt_reaches_the_server(served: Served) -> None:
     (task,) = Sums.tasks("test", 1)
     with served(SLOW) as where:
         env = registry.make(where)
@@ -198,7 +207,7 @@ def test_an_interrupt_reaches_the_server() -> None:
         env.close()
 
 
-def test_capacity_is_a_queue() -> None:
+def test_capacity_is_a_queue(served: Served) -> None:
     (task,) = Sums.tasks("test", 1)
     with served(capacity=1) as where:
         first, second = registry.make(where), registry.make(where)
@@ -231,7 +240,7 @@ def test_a_server_that_was_restarted_is_a_fault_and_no_fresh_episode() -> None:
     remote_class.cache_clear()
 
 
-def test_a_silent_client_loses_its_episodes() -> None:
+def test_a_silent_client_loses_its_episodes(served: Served) -> None:
     (task,) = Sums.tasks("test", 1)
     with served(lease_s=1.0, capacity=1) as where:
         env = registry.make(where)
