@@ -198,13 +198,15 @@ class ChromiumBrowser:
             self._tabs[number] = self._tabs.pop()
             self._active = number
             return
-        try:
-            await self._page.goto(url, timeout=SETTLE_S * 1000)
-        except PlaywrightError as error:
-            if "interrupted by another navigation" not in error.message:
-                raise
-            # the browser's own error page, of the address asked for before, arrived late
-            await self._page.goto(url, timeout=SETTLE_S * 1000)
+        for left in (2, 1, 0):
+            try:
+                await self._page.goto(url, timeout=SETTLE_S * 1000)
+                return
+            except PlaywrightError as error:
+                if "interrupted by another navigation" not in error.message or left == 0:
+                    raise
+            # the browser's own error page, of the address asked for before, arrives late
+            await self._context.settle(self._page)
 
     def back(self) -> None:
         """Open the page before this one."""

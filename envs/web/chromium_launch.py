@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from sandbox.errors import SandboxUnavailable
-from sandbox.launch import INNER_ID, host_command, system_folders
+from sandbox.launch import INNER_ID, host_command, root_arguments
 from sandbox.machine import find_bwrap, machine, program_files
 from sandbox.network import forward
 from sandbox.types import Limits
@@ -107,15 +107,7 @@ class Launch:
         words += ["--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "sandbox", "--clearenv"]
         for name, value in {"HOME": "/tmp", "LANG": "C.UTF-8", "TZ": "UTC", "PATH": "/usr/bin:/bin"}.items():
             words += ["--setenv", name, value]
-        words += [
-            "--ro-bind",
-            "/usr",
-            "/usr",
-            *system_folders(),
-            "--ro-bind",
-            str(self.folder / "etc"),
-            "/etc",
-        ]
+        words += root_arguments("", str(self.folder / "etc"))
         words += ["--proc", "/proc", "--dev", "/dev", "--size", str(256 << 20), "--tmpfs", "/dev/shm"]
         words += ["--perms", "1777", "--size", str(512 << 20), "--tmpfs", "/tmp"]
         words += ["--ro-bind", str(self.folder / "run"), INSIDE, "--chdir", "/tmp", "--cap-drop", "ALL"]

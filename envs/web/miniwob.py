@@ -21,8 +21,9 @@ from tools.types import Message
 ADDRESS = "http://miniwob.test/miniwob"
 NOW = "2024-06-15T09:00:00"
 SYSTEM = (
-    "You use a small web page. It is shown as lines; what can be acted on has a number in brackets, such as [3] button. "
-    "The first line says what is wanted. Do it with the tools; the episode ends by itself when the page has judged it."
+    "You use a small web page. It is shown as lines; what can be acted on has a number in brackets, such as [3] "
+    "button. The first line says what is wanted. Do it with the tools; the episode ends by itself when the page has "
+    "judged it."
 )
 FOREVER_MS = 2_000_000_000
 
@@ -57,7 +58,9 @@ def generate(split: Split, n: int, seed: int, *, name: str = "") -> list[Task]:
         ValueError: there is no such page, or it is one of those left out.
     """
     if name and name not in GOLDS:
-        raise ValueError(EXCLUDED.get(name) or f"a MiniWoB page is one of {', '.join(sorted(GOLDS))}, got {name!r}")
+        raise ValueError(
+            EXCLUDED.get(name) or f"a MiniWoB page is one of {', '.join(sorted(GOLDS))}, got {name!r}"
+        )
     names = [name] if name else sorted(GOLDS)
     return [_task(names[i % len(names)], each, split) for i, each in enumerate(world_seeds(split, n, seed))]
 

@@ -44,7 +44,9 @@ def read_beneath(folder: Path, path: str) -> bytes | None:
     try:
         for number, part in enumerate(parts):
             last = number == len(parts) - 1
-            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (0 if last else os.O_DIRECTORY)
+            flags = (
+                os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (0 if last else os.O_DIRECTORY)
+            )
             below = os.open(part, flags, dir_fd=at)
             os.close(at)
             at = below

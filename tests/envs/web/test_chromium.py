@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,10 @@ PAGES = {
     "/next": "<title>Next</title><p>here",
     "/alert": "<title>Alert</title><script>alert(1);confirm(2)</script><p>after",
     "/loop": "<title>Loop</title><p>x<script>setTimeout(() => {for(;;){}}, 300)</script>",
-    "/crash": "<title>Crash</title><p>x<script>setTimeout(() => {let a=[];for(;;)a.push(new Array(1e7).fill(1.5))}, 100)</script>",
-    "/popup": "<title>Popup</title><a href=/next target=_blank>open</a><button onclick=\"window.open('/next')\">w</button>",
+    "/crash": "<title>Crash</title><p>x"
+    "<script>setTimeout(() => {let a=[];for(;;)a.push(new Array(1e7).fill(1.5))}, 100)</script>",
+    "/popup": "<title>Popup</title><a href=/next target=_blank>open</a>"
+    "<button onclick=\"window.open('/next')\">w</button>",
     "/out": """<title>Out</title><p id=p>start</p><script>
       const say = (t) => p.textContent += ' ' + t;
       (async () => {
@@ -47,8 +50,10 @@ PAGES = {
     "/clock": """<title>Clock</title><p id=p></p><script>
       p.textContent = [new Date().toISOString(), Intl.DateTimeFormat().resolvedOptions().timeZone, navigator.language,
         innerWidth + 'x' + innerHeight].join(' ')</script>""",
-    "/live": """<title>Live</title><input id=i aria-label=Name><p id=p></p><div id=d style='cursor:pointer'>press me</div>
-      <script>i.oninput = () => p.textContent = 'typed ' + i.value; d.onclick = () => p.textContent = 'pressed'</script>""",
+    "/live": """<title>Live</title><input id=i aria-label=Name><p id=p></p>
+      <div id=d style='cursor:pointer'>press me</div>
+      <script>i.oninput = () => p.textContent = 'typed ' + i.value;
+      d.onclick = () => p.textContent = 'pressed'</script>""",
 }
 
 
@@ -200,7 +205,9 @@ def test_scripts_see_what_is_typed_and_pressed(make: Callable[..., ChromiumBrows
     browser.view()
     browser.fill(1, "abc")
     assert "typed abc" in text(browser)
-    browser.click(2)
+    number = re.search(r'\[(\d+)\] clickable "press me"', text(browser))
+    assert number is not None
+    browser.click(int(number[1]))
     assert "pressed" in text(browser)
 
 
