@@ -50,7 +50,11 @@ class EnvSpec:
         return found
 
 
-_BUILT_IN = {"sql-v1": "envs.sql.env:SqlEnv", "code-v1": "envs.code.env:CodeEnv"}
+_BUILT_IN = {
+    "sql-v1": "envs.sql.env:SqlEnv",
+    "code-v1": "envs.code.env:CodeEnv",
+    "search-v1": "envs.search.env:SearchEnv",
+}
 _registry: dict[str, EnvSpec] = {
     name: EnvSpec(id=name, entry_point=where) for name, where in _BUILT_IN.items()
 }
