@@ -1,4 +1,4 @@
-"""`agent-rl serve sandbox`: let other processes and machines use this machine's sandboxes."""
+"""`agent-rl serve sandbox|search`: let other processes and machines use sandboxes or a corpus of this machine."""
 
 from __future__ import annotations
 
@@ -83,3 +83,35 @@ def _bases(pairs: list[str]) -> dict[str, str]:
             )
         bases[name] = what
     return bases
+
+
+@serve.command()
+def search(
+    corpus: Annotated[
+        Path, typer.Option(help='File of documents {"id", "contents"}, one a line, or a HotpotQA file.')
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on; other than loopback needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0 picks a free one.", min=0, max=65535)] = 8701,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of tokens, one TOKEN or NAME:TOKEN a line. Else AGENT_RL_SEARCH_TOKEN[_FILE]."
+        ),
+    ] = None,
+    topk: Annotated[int, typer.Option(help="Documents for requests that name no number.", min=1)] = 3,
+    vectors: Annotated[str, typer.Option(help="A .npy file of the documents' vectors: search by them.")] = "",
+    encoder: Annotated[str, typer.Option(help="package.module:function from texts to vectors.")] = "",
+) -> None:
+    """Serve a corpus (POST /retrieve, as Search-R1) until SIGTERM; prints its address when it is ready."""
+    from envs.search.server import ServerSettings
+    from envs.search.server import serve as run
+    from envs.search.sources import open_corpus
+    from envs.search.tokens import server_tokens
+
+    settings = ServerSettings(host=host, port=port, tokens=server_tokens(token_file), topk=topk)
+    retriever = open_corpus(str(corpus), vectors=vectors, encoder=encoder)
+    for error in getattr(retriever, "corpus").errors[:20]:
+        print(error, file=sys.stderr)
+    run(retriever, settings, lambda address: print(f"serving {corpus} at {address}/retrieve", flush=True))

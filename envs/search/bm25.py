@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envs.errors import EnvError
 from envs.search.corpus import Corpus
 from envs.search.retrieval import Hit, best
 
@@ -18,7 +19,7 @@ class Bm25:
         """Index the corpus.
 
         Raises:
-            ModuleNotFoundError: bm25s is not installed.
+            EnvError: bm25s is not installed.
         """
         self._library = _library()
         self.corpus = corpus
@@ -49,6 +50,6 @@ def _library() -> Any:
         import bm25s
     except ModuleNotFoundError as error:
         if error.name == "bm25s":
-            raise ModuleNotFoundError(INSTALL, name="bm25s") from None
+            raise EnvError(INSTALL) from None
         raise
     return bm25s

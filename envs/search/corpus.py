@@ -41,13 +41,13 @@ class Document:
 class Corpus:
     """Documents in order, by id; read-only and shared by every episode over it."""
 
-    def __init__(self, documents: Iterable[Document]) -> None:
-        """Keep the documents.
+    def __init__(self, documents: Iterable[Document], errors: Iterable[RowError] = ()) -> None:
+        """Keep the documents, and what was wrong with other rows of their file.
 
         Raises:
             ValueError: there is none, or two share an id.
         """
-        self.documents = tuple(documents)
+        self.documents, self.errors = tuple(documents), tuple(errors)
         self.by_id: Mapping[str, Document] = {d.id: d for d in self.documents}
         if not self.documents:
             raise ValueError("a corpus has at least one document, this one has none")
@@ -58,14 +58,6 @@ class Corpus:
             digest.update(canonical_json([each.id, each.title, each.text]).encode())
         self.digest = digest.hexdigest()
         """32 hex digits, equal for equal documents in equal order."""
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusFile:
-    """The corpus of a file, and a report for each row that is no document."""
-
-    corpus: Corpus
-    errors: tuple[RowError, ...]
 
 
 def read_document(row: Mapping[str, Any]) -> Document:
@@ -97,7 +89,7 @@ def split_contents(contents: str) -> tuple[str, str]:
     return "", contents.strip()
 
 
-def read_corpus(path: str | os.PathLike[str]) -> CorpusFile:
+def read_corpus(path: str | os.PathLike[str]) -> Corpus:
     """Read a corpus (JSONL or a JSON list, gzip by suffix), or a HotpotQA file as the corpus of all its contexts.
 
     Raises:
@@ -125,7 +117,7 @@ def read_corpus(path: str | os.PathLike[str]) -> CorpusFile:
     if not documents:
         why = f"; the first bad row: {errors[0]}" if errors else ""
         raise ValueError(f"{where} holds no document: one JSON object a line with id and contents{why}")
-    return CorpusFile(Corpus(documents.values()), tuple(errors))
+    return Corpus(documents.values(), errors)
 
 
 def context_documents(row: Mapping[str, Any]) -> list[Document]:

@@ -50,7 +50,7 @@ def flashrag(row: Mapping[str, Any], path: Path, split: Split) -> Task:
 
 
 def verl(row: Mapping[str, Any], path: Path, split: Split) -> Task:
-    """A row of verl: `{data_source, prompt, reward_model: {ground_truth: {target}}}`; its prompt's rules are left out."""
+    """A row of verl: `{data_source, prompt, reward_model: {ground_truth: {target}}}`, without the rules of its prompt."""
     del path
     truth = required(required(row, "reward_model", dict), "ground_truth", (dict, str, list))
     target = truth.get("target") if isinstance(truth, dict) else truth
@@ -137,8 +137,7 @@ def _parquet(path: Path) -> Iterator[Record]:
     """The rows of a parquet file.
 
     Raises:
-        ModuleNotFoundError: pyarrow is not installed.
-        ValueError: it is no parquet file, or has too many rows.
+        ValueError: pyarrow is not installed, or the file is no parquet file, or has too many rows.
     """
     try:
         from pyarrow import ArrowException
@@ -146,7 +145,7 @@ def _parquet(path: Path) -> Iterator[Record]:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "pyarrow":
             raise
-        raise ModuleNotFoundError("parquet files need pyarrow: pip install pyarrow", name="pyarrow") from None
+        raise ValueError("parquet files need pyarrow: pip install pyarrow") from None
     try:
         with path.open("rb") as file:
             table = ParquetFile(file)

@@ -38,14 +38,18 @@ class Remote:
         Raises:
             ValueError: the address is none, or names a user.
         """
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(str(httpx.URL(address)))
+        except httpx.InvalidURL as error:
+            raise ValueError(f"{address!r:.100} is no address: {error}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
             raise ValueError(
                 f"a corpus server is http://HOST:PORT or https://HOST:PORT, got {address!r:.100}"
             )
         self.address = address.rstrip("/").removesuffix("/retrieve")
         self._timeout_s = timeout_s
-        headers = {"authorization": f"Bearer {check_token(token)}"} if token else {}
+        headers = {"accept-encoding": "identity"}  # what unpacks to gigabytes is not unpacked
+        headers |= {"authorization": f"Bearer {check_token(token)}"} if token else {}
         unlimited = httpx.Limits(
             max_connections=None, max_keepalive_connections=64
         )  # nobody waits unseen for one
@@ -76,7 +80,7 @@ class Remote:
         until = time.monotonic() + self._timeout_s  # httpx limits each read, not all of them together
         received = bytearray()
         with self._client.stream("POST", f"{self.address}/retrieve", json=body) as reply:
-            for piece in reply.iter_bytes():
+            for piece in reply.iter_raw():
                 received += piece
                 if len(received) > MAX_ANSWER_BYTES or time.monotonic() > until:
                     raise ValueError(
@@ -120,6 +124,14 @@ def _hit(given: Any, place: int) -> Hit:
         document, score = given["document"], given.get("score", score)
     if not isinstance(document, dict):
         raise ValueError(f"a document is an object, got {type(document).__name__}")
-    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-        raise ValueError(f"a score is a finite number, got {score!r:.40}")
-    return Hit(read_document(document), float(score))
+    return Hit(read_document(document), _score(score))
+
+
+def _score(given: Any) -> float:
+    try:
+        score = float(given) if isinstance(given, int | float) else math.nan
+    except OverflowError:  # a whole number of hundreds of digits
+        score = math.nan
+    if not math.isfinite(score):
+        raise ValueError(f"a score is a finite number, got {type(given).__name__}")
+    return score

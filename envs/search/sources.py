@@ -66,7 +66,7 @@ def open_corpus(where: str, *, vectors: str = "", encoder: str = "") -> Retrieve
             raise ValueError("the server decides how it searches: give vectors and encoder to `serve search`")
         return _remote(where, client_token())
     if vectors:
-        return load_dense(read_corpus(where).corpus, vectors, encoder)
+        return load_dense(read_corpus(where), vectors, encoder)
     return from_file(where)
 
 
@@ -91,7 +91,7 @@ def _remote(address: str, token: str | None) -> Remote:
 @functools.lru_cache(maxsize=_FILES_KEPT)
 def _load(path: str, mtime_ns: int, size: int) -> Bm25:
     del mtime_ns, size
-    return Bm25(read_corpus(path).corpus)
+    return Bm25(read_corpus(path))
 
 
 def _inline(documents: Any) -> Bm25:
