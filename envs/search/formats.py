@@ -50,7 +50,7 @@ def flashrag(row: Mapping[str, Any], path: Path, split: Split) -> Task:
 
 
 def verl(row: Mapping[str, Any], path: Path, split: Split) -> Task:
-    """A row of verl: `{data_source, prompt, reward_model: {ground_truth: {target}}}`, without the rules of its prompt."""
+    """A row of verl: `{data_source, prompt, reward_model: {ground_truth: {target}}}`; without its prompt's rules."""
     del path
     truth = required(required(row, "reward_model", dict), "ground_truth", (dict, str, list))
     target = truth.get("target") if isinstance(truth, dict) else truth

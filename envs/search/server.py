@@ -55,7 +55,7 @@ class ServerSettings:
     """
 
     host: str = "127.0.0.1"
-    port: int = 8701
+    port: int = 8702
     """0 picks a free one."""
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
     """By client's name; empty lets everybody on this machine ask."""
