@@ -61,6 +61,7 @@ class EnvSpec:
 _BUILT_IN = {
     "sql-v1": "envs.sql.env:SqlEnv",
     "code-v1": "envs.code.env:CodeEnv",
+    "search-v1": "envs.search.env:SearchEnv",
     "web-v1": "envs.web.env:WebEnv",
 }
 _registry: dict[str, EnvSpec] = {

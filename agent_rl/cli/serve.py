@@ -1,7 +1,8 @@
-"""`agent-rl serve`: let other processes and machines use this machine's sandboxes and environments."""
+"""`agent-rl serve`: let other processes and machines use this machine's sandboxes, environments and corpora."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -134,3 +135,36 @@ def env(
         drain_s=drain_s,
     )
     server.serve(settings, lambda address: print(f"serving {target} at {address}", flush=True))
+
+
+@serve.command()
+def search(
+    corpus: Annotated[
+        Path, typer.Option(help='File of documents {"id", "contents"}, one a line, or a HotpotQA file.')
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on; other than loopback needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0 picks a free one.", min=0, max=65535)] = 8702,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of tokens, one TOKEN or NAME:TOKEN a line. Else AGENT_RL_SEARCH_TOKEN[_FILE]."
+        ),
+    ] = None,
+    topk: Annotated[int, typer.Option(help="Documents for requests that name no number.", min=1)] = 3,
+    vectors: Annotated[str, typer.Option(help="A .npy file of the documents' vectors: search by them.")] = "",
+    encoder: Annotated[str, typer.Option(help="package.module:function from texts to vectors.")] = "",
+) -> None:
+    """Serve a corpus (POST /retrieve, as Search-R1) until SIGTERM; prints its address when it is ready."""
+    from envs.search.server import ServerSettings
+    from envs.search.server import serve as run
+    from envs.search.sources import open_corpus
+    from envs.search.tokens import server_tokens
+
+    settings = ServerSettings(host=host, port=port, tokens=server_tokens(token_file), topk=topk)
+    retriever = open_corpus(str(corpus), vectors=vectors, encoder=encoder)
+    found = getattr(retriever, "corpus", None)
+    for error in found.errors[:20] if found is not None else ():
+        print(error, file=sys.stderr)
+    run(retriever, settings, lambda address: print(f"serving {corpus} at {address}/retrieve", flush=True))
