@@ -65,7 +65,9 @@ def soak(
     rest()
     gc.collect()
     time.sleep(_SETTLE_S)
-    assert traces() == before
+    after = traces()
+    assert after.pop("threads") <= before.pop("threads")  # type: ignore[operator]  # a pool may have let one go
+    assert after == before
     assert resident_bytes() - memory < 8 * MIB
     assert _dead_children() == 0
 
