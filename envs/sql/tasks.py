@@ -21,7 +21,7 @@ from envs.sql.hard_templates import TEMPLATES
 from envs.sql.queries import Row, Rule
 from envs.sql.questions import Question, ask
 from envs.sql.schemas import DOMAINS
-from envs.sql.worker import create_tables
+from envs.sql.engine.databases import create_tables
 from envs.sql.worlds import Blueprint, draw_blueprint, fill
 from envs.tasksets import task_id
 from envs.types import Split, Task

@@ -14,7 +14,7 @@ from envs.sql.hard_templates import TEMPLATES
 from envs.sql.queries import World
 from envs.sql.schemas import DOMAINS, SYNONYMS
 from envs.sql.tasks import LEVELS, generate, literal
-from envs.sql.worker import create_tables
+from envs.sql.engine.databases import create_tables
 from envs.sql.worlds import split_of_word
 from envs.types import Split, Task
 
