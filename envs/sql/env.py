@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from envs.base import PolicySpec
-from envs.errors import TaskError
+from envs.formats import Format
 from envs.sql import pool
+from envs.sql.answers import read_answer
+from envs.sql.formats import FORMATS
 from envs.sql.grading import grade
 from envs.sql.policies import policies
 from envs.sql.pool import Ticket
-from envs.sql.queries import QUERY_TIME_S, Failed, Query, Rule, World
-from envs.sql.tasks import ENV_ID, generate
+from envs.sql.queries import Failed, Query, World
+from envs.sql.splits import split_keys
+from envs.sql.tasks import ENV_ID, LEVELS, generate
 from envs.sql.tools import describe_text, failure_text, list_text, rows_text
-from envs.sql.worldspec import read_world
+from envs.sql.trivial import trivial_policies
+from envs.sql.worldspec import read_shown, read_time, read_world
 from envs.tool_env import ToolEnv
 from envs.types import Reward, Split, Task
 from tools.errors import ToolError
@@ -25,6 +29,8 @@ MAX_ROWS = 50
 MAX_ROWS_LEVEL_0 = 20
 MAX_CELL_CHARS = 200
 MAX_ROWS_COUNTED = 100_000
+TRY_TIME_S = 5.0
+"""Seconds for a query of the agent's own, where the task's queries may take longer."""
 
 
 class SqlEnv(ToolEnv):
@@ -35,12 +41,15 @@ class SqlEnv(ToolEnv):
     """
 
     id: ClassVar[str] = ENV_ID
+    levels: ClassVar[tuple[int, ...]] = LEVELS
+    formats: ClassVar[Mapping[str, Format]] = FORMATS
     max_turns: int = 12
     tool_timeout_s: ClassVar[float] = 300.0
     """A query has its own limit of 2 s; this one covers waiting for a free worker."""
 
     _database: World
     _tables: Sequence[dict[str, Any]]
+    _time_s: float
     _ticket: Ticket | None = None
     _seen: frozenset[str]
     _submitted: str | None
@@ -57,6 +66,16 @@ class SqlEnv(ToolEnv):
     def policies(cls) -> dict[str, PolicySpec]:
         """Scripted policies by name: gold, sloppy, noop and attacks."""
         return policies()
+
+    @classmethod
+    def trivial_policies(cls, tasks: Sequence[Task]) -> dict[str, PolicySpec]:
+        """Literal results, frequent golds and lists of candidates."""
+        return trivial_policies(tasks)
+
+    @classmethod
+    def split_keys(cls, task: Task) -> Mapping[str, str]:
+        """The database and each sibling by content, and the prompt with its numbers masked."""
+        return split_keys(task)
 
     @tool
     def list_tables(self) -> str:
@@ -78,10 +97,11 @@ class SqlEnv(ToolEnv):
             max_rows=MAX_ROWS_LEVEL_0 if level_0 else MAX_ROWS,
             max_count=MAX_ROWS_COUNTED,
             max_cell=MAX_CELL_CHARS,
+            time_s=min(self._time_s, TRY_TIME_S),
         )
         result = pool.run([query], self._ticket)[0]
         if isinstance(result, Failed):
-            raise ToolError(self._saw(failure_text(result, QUERY_TIME_S)))
+            raise ToolError(self._saw(failure_text(result, min(self._time_s, TRY_TIME_S))))
         return self._saw(rows_text(result))
 
     @tool
@@ -94,21 +114,16 @@ class SqlEnv(ToolEnv):
     def setup(self, task: Task) -> None:
         """Read the task; the database itself is built by a worker at the first query."""
         self._database = read_world(task.data)
-        self._tables = self._database.spec["tables"]
+        self._tables = read_shown(task.data, self._database)
+        self._time_s = read_time(task.data)
         self._ticket = Ticket()
         self._seen = frozenset()
         self._submitted = None
 
     def grade(self) -> Reward:
         """Compare the submission's results with gold's on fresh copies of the database and its siblings."""
-        answer = self.task.answer
-        if not isinstance(answer, Mapping) or not isinstance(answer.get("sql"), str):
-            raise TaskError("the answer of a sql-v1 task is an object with the gold query under 'sql'")
-        rule: Rule = answer.get("rule", "bag")
-        if rule not in ("bag", "ordered"):
-            raise TaskError(f"the rule of a sql-v1 task is 'bag' or 'ordered', got {rule!r}")
-        worlds = [self._database, *(read_world(spec) for spec in answer.get("siblings", ()))]
-        return grade(self._submitted, answer["sql"], rule, worlds, self._ticket)
+        answer = read_answer(self.task.answer, self._time_s)
+        return grade(self._submitted, answer, [self._database, *answer.siblings], self._ticket)
 
     def state_key(self) -> str:
         """Names what the agent knows: the task and the set of everything it was shown."""

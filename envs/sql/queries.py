@@ -13,7 +13,7 @@ QUERY_TIME_S = 2.0
 
 Value = int | float | str | bytes | None
 Row = tuple[Value, ...]
-Rule = Literal["bag", "ordered", "set", "spider", "spider2"]
+Rule = Literal["bag", "ordered", "set", "spider", "spider2", "state"]
 """How two results are compared: see `envs.sql.comparison`."""
 Kind = Literal["query", "schema", "change", "state"]
 ErrorKind = Literal["sql", "time", "memory"]

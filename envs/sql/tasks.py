@@ -16,12 +16,12 @@ from contextlib import ExitStack, closing
 from random import Random
 from typing import Any
 
-from envs.sql.grading import equal_results
+from envs.sql.comparison import equal_results
+from envs.sql.engine.databases import create_tables
 from envs.sql.hard_templates import TEMPLATES
 from envs.sql.queries import Row, Rule
 from envs.sql.questions import Question, ask
 from envs.sql.schemas import DOMAINS
-from envs.sql.engine.databases import create_tables
 from envs.sql.worlds import Blueprint, draw_blueprint, fill
 from envs.tasksets import task_id
 from envs.types import Split, Task
@@ -188,15 +188,18 @@ def _is_right(sql: str, question: Question, databases: Sequence[sqlite3.Connecti
 
 def literal(rows: Sequence[Row]) -> str:
     """SQL that gives these rows on any database: what a grader with one database would let pass."""
-    return "VALUES " + ", ".join("(" + ", ".join(map(_spelled, row)) + ")" for row in rows)
+    return "VALUES " + ", ".join("(" + ", ".join(map(spelled, row)) + ")" for row in rows)
 
 
-def _spelled(value: Any) -> str:
+def spelled(value: Any) -> str:
+    """A value as SQL."""
     if value is None:
         return "NULL"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
     return repr(value)
 
 
-__all__ = ["ENV_ID", "LEVELS", "Rule", "generate", "literal"]
+__all__ = ["ENV_ID", "LEVELS", "Rule", "generate", "literal", "spelled"]

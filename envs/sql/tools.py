@@ -19,7 +19,7 @@ def list_text(tables: Tables) -> str:
 
 
 def describe_text(tables: Tables, name: str) -> str:
-    """The columns of one table: `id int, place text, client_id int -> clients.id`.
+    """The columns of one table: `id int, place text, client_id int -> clients.id`; with notes, one a line.
 
     Raises:
         ToolError: there is no such table.
@@ -27,7 +27,12 @@ def describe_text(tables: Tables, name: str) -> str:
     wanted = name.strip().strip('"`[]').lower()
     for table in tables:
         if table["name"].lower() == wanted:
-            return ", ".join(_column_text(*column) for column in table["columns"])
+            notes = table.get("notes") or {}
+            shown = [
+                _column_text(*column) + _note_text(notes.get(column[0].lower()))
+                for column in table["columns"]
+            ]
+            return ("\n" if notes else ", ").join(shown)
     near = difflib.get_close_matches(wanted[:80], [table["name"] for table in tables], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ToolError(f"no table {name[:80]!r}{hint} tables: {list_text(tables)}")
@@ -37,8 +42,14 @@ def _column_text(name: str, kind: str, references: str | None = None) -> str:
     return f"{name} {kind}" if references is None else f"{name} {kind} -> {references}"
 
 
+def _note_text(note: str | None) -> str:
+    return f": {note}" if note else ""
+
+
 def rows_text(result: Rows) -> str:
     """A header and one line a row, cells parted by `|`; NULL is `NULL`, rows left out are counted."""
+    if result.changed is not None:
+        return f"{result.changed} row{'' if result.changed == 1 else 's'} changed"
     lines = [row_text(result.columns), *map(row_text, result.rows)]
     if not result.rows:
         lines.append("(no rows)")
@@ -69,5 +80,7 @@ def failure_text(failed: Failed, time_s: float) -> str:
     if failed.kind == "memory":
         return "query used too much memory"
     if failed.message in ("not authorized", "authorization denied"):
-        return "only SELECT statements are allowed"
+        return (
+            "only SELECT statements are allowed"  # also told where rows may be changed: see `SqlEnv.run_sql`
+        )
     return failed.message

@@ -1,8 +1,8 @@
 """From a world's description to a connection that is guarded.
 
-    {"tables": [{"name", "columns", "rows"}]}      built in memory, kept as an immutable image
-    {"folder": ..., "file": ...}                   a file beneath a user's folder, opened read-only and immutable
-    {"base": description, "changes": path | null}  the database of a task that changes data, as it stands now
+{"tables": [{"name", "columns", "rows"}]}      built in memory, kept as an immutable image
+{"folder": ..., "file": ...}                   a file beneath a user's folder, opened read-only and immutable
+{"base": description, "changes": path | null}  the database of a task that changes data, as it stands now
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .guards import MAX_CELL_BYTES, MAX_CELL_BYTES_OF_FILES, MAX_MB_WRITTEN, guard
+
 
 def build_image(spec: dict[str, Any]) -> bytes:
     """Build the database of a world spec (`{"tables": [{"name", "columns", "rows"}]}`) and return its image."""
@@ -49,7 +50,9 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def open_image(image: bytes, *, changes: bool = False, max_cell_bytes: int = MAX_CELL_BYTES) -> sqlite3.Connection:
+def open_image(
+    image: bytes, *, changes: bool = False, max_cell_bytes: int = MAX_CELL_BYTES
+) -> sqlite3.Connection:
     """Open a guarded connection on a copy of the image."""
     # Statements are not cached: a short query can compile to megabytes, and those of one agent would be another's want.
     conn = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=0)

@@ -56,7 +56,9 @@ def bag_digest(rows: Iterable[tuple[Any, ...]]) -> str:
     total = count = 0
     for row in rows:
         text = json.dumps([_spelled(value) for value in row])
-        total += int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest(), "big")
+        total += int.from_bytes(
+            hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest(), "big"
+        )
         count += 1
     return f"{count}:{total % (1 << 128):032x}"
 
