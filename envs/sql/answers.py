@@ -9,7 +9,7 @@ from typing import Any, get_args
 from envs.errors import TaskError
 from envs.sql.queries import QUERY_TIME_S, Rule, World
 from envs.sql.tolerance import Gold
-from envs.sql.worldspec import read_world
+from envs.sql.worldspec import changes_data, read_world
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ def read_answer(answer: Any, time_s: float = QUERY_TIME_S) -> Answer:
         raise TaskError(f"the rule of a sql-v1 task is one of {', '.join(get_args(Rule))}, got {rule!r:.80}")
     results = tuple(_read_result(result) for result in _list(answer, "results"))
     script = _script(answer.get("sql", ""))
+    if rule == "state" and results:
+        raise TaskError("a task that changes data has no stored results: put its statements under 'sql'")
     if not script and not results:
         raise TaskError("the answer of a sql-v1 task is an object with the gold query under 'sql'")
     siblings = tuple(read_world(spec) for spec in _list(answer, "siblings") if isinstance(spec, Mapping))
@@ -59,6 +61,18 @@ def read_answer(answer: Any, time_s: float = QUERY_TIME_S) -> Answer:
         columns=_columns(answer.get("columns", [])),
         time_s=time_s,
     )
+
+
+def check_rule(data: Mapping[str, Any], answer: Answer) -> None:
+    """Check that a task that changes data is graded on its database, and no other task is.
+
+    Raises:
+        TaskError: it is not so.
+    """
+    if changes_data(data) != (answer.rule == "state"):
+        raise TaskError(
+            f"a task whose data has 'changes' is graded by the rule 'state', and no other: the rule is {answer.rule!r}"
+        )
 
 
 def _list(answer: Mapping[str, Any], key: str) -> list[Any]:

@@ -11,52 +11,26 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from envs.errors import TaskError
 from envs.grading import judged
 from envs.rewards import reward
 from envs.sql import pool
 from envs.sql.answers import Answer
+from envs.sql.changes import check_changes
 from envs.sql.comparison import equal_results
+from envs.sql.golds import KNOWN, GoldError, gold_error
 from envs.sql.pool import Ticket
 from envs.sql.queries import Failed, Query, Row, Rows, World
 from envs.sql.spelling import is_ordered, spider_spelling
 from envs.sql.tolerance import Gold, matches, matches_any
 from envs.types import Reward
 
+__all__ = ["GOLD_ROWS", "GoldError", "check_gold", "gold_results", "grade", "is_correct"]
+
 GOLD_ROWS = 5000
 """A gold result may have at most this many rows."""
-_GOLD_KEPT = 4096
-
-
-class GoldError(TaskError):
-    """A task's gold SQL failed: the task is at fault, not the submission."""
-
-
-class _GoldResults:
-    """Results of gold queries by world and SQL, the most recently used ones."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, world: World, sql: str) -> Any | None:
-        with self._lock:
-            return self._known.get((world.key, sql))
-
-    def put(self, world: World, sql: str, found: Any) -> None:
-        with self._lock:
-            self._known[(world.key, sql)] = found
-            while len(self._known) > _GOLD_KEPT:
-                self._known.popitem(last=False)
-
-
-_GOLD = _GoldResults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +48,7 @@ def gold_results(
 ) -> list[tuple[Row, ...]] | Failed:
     """Results of the gold SQL on each world, from memory where known; or how it failed."""
     sql = _spelled(answer.sql, answer)
-    known = [_GOLD.get(world, sql) for world in worlds]
+    known = [KNOWN.get(world, sql) for world in worlds]
     unknown = [world for world, rows in zip(worlds, known, strict=True) if rows is None]
     fresh: dict[str, tuple[Row, ...]] = {}
     if unknown:
@@ -85,20 +59,23 @@ def gold_results(
                 return found
             if len(found.rows) > GOLD_ROWS:
                 return Failed("memory", f"it gives more than {GOLD_ROWS} rows")
-            _GOLD.put(world, sql, found.rows)
+            KNOWN.put(world, sql, found.rows)
             fresh[world.key] = found.rows
     return [fresh[w.key] if rows is None else rows for w, rows in zip(worlds, known, strict=True)]
 
 
 def check_gold(answer: Answer, worlds: Sequence[World]) -> list[tuple[Row, ...]]:
-    """Run a gold on all its databases and return its results.
+    """Run a gold on all its databases and return its results; of one that changes data there are none.
 
     Raises:
-        GoldError: it failed, or hit a limit.
+        GoldError: it failed, hit a limit, or was to change data and changes none.
     """
+    if answer.rule == "state":
+        check_changes(answer, worlds[0])
+        return []
     found = gold_results(worlds, answer)
     if isinstance(found, Failed):
-        raise _gold_error(found.message if found.kind == "sql" else f"{found.kind}: {found.message}")
+        raise gold_error(found.message if found.kind == "sql" else f"{found.kind}: {found.message}")
     return found
 
 
@@ -113,12 +90,8 @@ def is_correct(
     """
     verdict = judged(lambda: _judge(submitted, answer, worlds, ticket), timed_out=lambda v: v.timed_out)
     if verdict.gold_failed:
-        raise _gold_error(verdict.gold_failed)
+        raise gold_error(verdict.gold_failed)
     return verdict.ran, verdict.correct
-
-
-def _gold_error(message: str) -> GoldError:
-    return GoldError(f"the gold SQL of a task must run, but the database says: {message}")
 
 
 def _judge(submitted: str, answer: Answer, worlds: Sequence[World], ticket: Ticket | None) -> Verdict:

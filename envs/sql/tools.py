@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from envs.sql.queries import Failed, Row, Rows, Value
+from envs.sql.states import refused
 from tools.errors import ToolError
 
 Tables = Sequence[dict[str, Any]]
@@ -73,14 +74,13 @@ def _cell_text(value: Value) -> str:
     return repr(value)
 
 
-def failure_text(failed: Failed, time_s: float) -> str:
+def failure_text(failed: Failed, time_s: float, *, changes: bool = False) -> str:
     """Why a query gave no rows, for the model."""
     if failed.kind == "time":
         return f"query took longer than {time_s:g} s"
     if failed.kind == "memory":
         return "query used too much memory"
-    if failed.message in ("not authorized", "authorization denied"):
-        return (
-            "only SELECT statements are allowed"  # also told where rows may be changed: see `SqlEnv.run_sql`
-        )
+    if refused(failed):
+        allowed = "SELECT, INSERT, UPDATE and DELETE" if changes else "SELECT"
+        return f"only {allowed} statements are allowed"
     return failed.message

@@ -46,6 +46,18 @@ def _read_file(database: Any) -> World:
     return World({"folder": folder, "file": file})
 
 
+def changes_data(data: Mapping[str, Any]) -> bool:
+    """Whether a task is about changing its database.
+
+    Raises:
+        TaskError: `changes` is neither true nor false.
+    """
+    changes = data.get("changes", False)
+    if not isinstance(changes, bool):
+        raise TaskError(f"whether a task changes its database is true or false, got {changes!r:.80}")
+    return changes
+
+
 def read_shown(data: Mapping[str, Any], world: World) -> list[dict[str, Any]]:
     """The tables that `list_tables` and `describe` show: `{"name", "columns", "notes"}`.
 

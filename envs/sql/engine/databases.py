@@ -15,6 +15,9 @@ from typing import Any
 
 from .guards import MAX_CELL_BYTES, MAX_CELL_BYTES_OF_FILES, MAX_MB_WRITTEN, guard
 
+GROWTH_BYTES = 1 << 20
+"""A database that a task changes may grow to four times its size and this many bytes more."""
+
 
 def build_image(spec: dict[str, Any]) -> bytes:
     """Build the database of a world spec (`{"tables": [{"name", "columns", "rows"}]}`) and return its image."""
@@ -58,7 +61,8 @@ def open_image(
     conn = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=0)
     conn.deserialize(image)
     if changes:
-        conn.execute(f"PRAGMA max_page_count={(MAX_MB_WRITTEN << 20) // _page_size(conn)}")
+        most = min(MAX_MB_WRITTEN << 20, 4 * len(image) + GROWTH_BYTES)
+        conn.execute(f"PRAGMA max_page_count={most // _page_size(conn)}")
     guard(conn, changes=changes, max_cell_bytes=max_cell_bytes)
     return conn
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from envs.errors import TaskError
 from envs.formats import BadRow, collect, read_records
-from envs.sql.answers import read_answer
+from envs.sql.answers import check_rule, read_answer
 from envs.sql.formats.building import ENV_ID
 from envs.sql.formats.databases import Databases
 from envs.sql.grading import check_gold
@@ -55,6 +55,7 @@ def _run(task: Task) -> None:
         world = read_world(task.data)
         read_shown(task.data, world)
         answer = read_answer(task.answer, read_time(task.data))
+        check_rule(task.data, answer)
     except TaskError as error:
         raise BadRow("data" if "data" in str(error) else "answer", str(error)) from error
     try:
