@@ -134,12 +134,13 @@ LEVEL_4 = (
     ),
     _change(
         "raise_busy",
-        "Raise by {k} the {X.num} of all {X} with {X.cat} '{v}' whose total {F.num} over their {F} is above the average "
-        "of these totals over all {X} that have any; leave out {F} without {F.num}.",
+        "Raise by {k} the {X.num} of all {X} with {X.cat} '{v}' whose total {F.num} over their {F} is above the "
+        "average of these totals over all {X} that have any; leave out {F} without {F.num}.",
         "UPDATE {X} SET {X.num} = {X.num} + {k} WHERE {X.cat} = '{v}' AND id IN ("
         + _TOTALS
         + " HAVING SUM({F.num}) > "
-        "(SELECT AVG(total) FROM (SELECT SUM({F.num}) AS total FROM {F} WHERE {F.num} IS NOT NULL GROUP BY {fk}) AS t))",
+        "(SELECT AVG(total) FROM (SELECT SUM({F.num}) AS total FROM {F} WHERE {F.num} IS NOT NULL "
+        "GROUP BY {fk}) AS t))",
         "v=X.cat k=2-9",
         {
             "no_where": "UPDATE {X} SET {X.num} = {X.num} + {k} WHERE {X.cat} = '{v}'",

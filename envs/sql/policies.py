@@ -49,12 +49,15 @@ def _look(task: Task) -> Iterator[Message]:
 
 
 def gold(task: Task) -> Iterator[Message]:
-    """Look, try the query at level 4, submit the gold SQL: 2, 3, 4, 5 and 6 turns by level."""
+    """Look, try the query at level 4, submit the gold SQL: 2, 3, 4, 5 and 6 turns by level.
+
+    A change is not tried first: done twice it may leave another database than done once.
+    """
     yield from _look(task)
     *before, last = gold_script(task)
     for sql in before:
         yield call("run_sql", sql=sql)
-    if _level(task) >= 4:
+    if _level(task) >= 4 and not task.data.get("changes"):
         yield call("run_sql", sql=last)
     yield call("submit", sql=last)
 
