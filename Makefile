@@ -35,11 +35,11 @@ check: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow --timeout=1800
 test-docker: $(READY)
-	$(BIN)/python -m pytest -m docker
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "docker and not slow"
 test-postgres: $(READY)
-	$(BIN)/python -m pytest -m postgres
+	$(BIN)/python -m pytest -m "postgres and not slow"
 test-browser: $(READY)
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -m "browser and not slow"
 test-vllm: $(READY)
 	$(BIN)/python -m pytest -m vllm
 

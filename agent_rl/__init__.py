@@ -31,10 +31,11 @@ def _check_companions() -> None:
 _check_companions()
 
 from envs.base import Env, PolicySpec  # noqa: E402
-from envs.policies import ScriptedPolicy, call, say  # noqa: E402
+from envs.checker import check  # noqa: E402
+from envs.policies import ScriptedPolicy, call, say, scripted  # noqa: E402
 from envs.registry import list_ids, make, register, spec  # noqa: E402
 from envs.rewards import reward  # noqa: E402
-from envs.tasksets import load_jsonl, task_id  # noqa: E402
+from envs.tasksets import generate, load_jsonl, task_id  # noqa: E402
 from envs.tool_env import ToolEnv  # noqa: E402
 from envs.types import Fault, FaultError, Policy, Reward, RewardComponent, Snapshot, Step, Task  # noqa: E402
 from tools.errors import ToolError  # noqa: E402
@@ -62,12 +63,15 @@ __all__ = [
     "ToolError",
     "ToolResult",
     "call",
+    "check",
+    "generate",
     "list_ids",
     "load_jsonl",
     "make",
     "register",
     "reward",
     "say",
+    "scripted",
     "spec",
     "task_id",
     "tool",

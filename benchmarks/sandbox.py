@@ -5,16 +5,15 @@
 
 Every thread does one thing after the other, all threads the same thing at the same time. The floor is measured in the
 same run at the same concurrency: for create, exec, fork and close a bare bubblewrap of `true` with the same flags, for
-a command in a live shell a round trip through pipes to a bash on the host. `pipe+code` is that with the exit code on a
-pipe of its own and the script out of the command's reach, without which output could pass for the end: what any safe
-shell pays. A ratio is of medians. An exec makes a
-whole namespace, so that it is a launch, while a command in a live shell is not.
+a command in a live shell a round trip through pipes to a bash on the host, which gives a line of output and no more.
+`pipe+code` gives what a shell must: output and errors apart, and the exit code on a pipe of its own with the script out
+of the command's reach, without which output could pass for the end. A ratio is of medians. An exec makes a whole
+namespace, so that it is a launch, while a command in a live shell is not.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -23,14 +22,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parent.parent)  # this folder's files are called like packages
 
 import sandbox  # noqa: E402
-from benchmarks import sandbox_peers  # noqa: E402
-from sandbox import Limits, Sandbox, SandboxSpec, launch, machine, seccomp  # noqa: E402
+from benchmarks import sandbox_floors, sandbox_peers  # noqa: E402
+from sandbox import Sandbox, SandboxSpec  # noqa: E402
 
 LAUNCH, PIPE, SAFE_PIPE = "bare bwrap", "bare pipe", "pipe+code"
 FLOORS = {"create": LAUNCH, "exec": LAUNCH, "fork": LAUNCH, "close": LAUNCH, "shell exec": PIPE}
@@ -50,6 +49,8 @@ class Row:
     p95: float
     p99: float
     ratio: float | None = None
+    safe_ratio: float | None = None
+    """Of a live-shell exec to `pipe+code`."""
 
 
 Job = Callable[[int], object]
@@ -90,101 +91,9 @@ def row(system: str, what: str, concurrent: int, times: list[float], failed: int
     return Row(system, what, concurrent, total, len(times) / max(total, 1), p50, p95, p99)
 
 
-def bare_bwrap() -> Job:
-    """A launch with the flags of the backend and nothing around it: no groups, layers, pipes or deadlines."""
-    bwrap, tools = machine._find_bwrap(), machine._tools()
-    limits, ids = Limits(), machine.machine().uids
-    uid = ids.claim() if ids else None
-    filtered = seccomp.program() if seccomp.supported() else None
-    before = launch.host_command(tools, limits, uid=uid, cgroup_files=(), address_space=False, processes=None)
-    if not _reachable(bwrap):
-        bwrap = _copy(bwrap)
-
-    def go(_: int) -> None:
-        with contextlib.ExitStack() as stack:
-            null, other = (os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC) for _ in range(2))
-            for fd in (null, other):
-                stack.callback(os.close, fd)
-            filter_fd = _memory_file(stack, filtered) if filtered is not None else -1
-            words = launch.arguments(
-                etc="/etc/alternatives",
-                limits=limits,
-                workspace=["--tmpfs", "/workspace"],
-                cwd="",
-                env={},
-                status_fd=null,
-                set_up_fd=other,
-                seccomp_fd=filter_fd,
-            )
-            listed = _memory_file(stack, words)
-            done = subprocess.run(
-                [*before, str(bwrap), "--args", str(listed), "--", "/bin/true"],
-                pass_fds=[fd for fd in (null, other, filter_fd, listed) if fd >= 0],
-                capture_output=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
-
-    return go
-
-
-def _reachable(bwrap: Path) -> bool:
-    return all(parent.stat().st_mode & 0o001 for parent in bwrap.parents)
-
-
-def _copy(bwrap: Path) -> Path:
-    """Where every user can run it: the harness does the same in its own folder."""
-    import atexit
-    import shutil
-    import tempfile
-
-    folder = tempfile.mkdtemp(prefix="bare-bwrap-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, data in machine._program_files(bwrap).items():
-        path = Path(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.chmod(0o755)
-    for place in (Path(folder), *(p for p in Path(folder).rglob("*") if p.is_dir())):
-        place.chmod(0o755)
-    return Path(folder, "b/p/bwrap")
-
-
-def _memory_file(stack: contextlib.ExitStack, data: bytes) -> int:
-    fd = os.memfd_create("bench")
-    stack.callback(os.close, fd)
-    os.write(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
-
-
-@contextlib.contextmanager
-def bare_pipe(concurrent: int, script: bytes) -> Iterator[Job]:
-    """A command to a bash on the host and a line back."""
-    command = ["/bin/bash", "--norc", "--noprofile", "-c", "exec /bin/bash --norc --noprofile -s 3>&1"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    shells = [subprocess.Popen(command, **pipes) for _ in range(concurrent)]
-
-    def go(number: int) -> None:
-        shells[number].stdin.write(script)
-        assert b"done" in shells[number].stdout.readline()
-
-    try:
-        measure(go, concurrent, 1)
-        yield go
-    finally:
-        for shell in shells:
-            shell.stdin.close()
-            shell.wait()
-            shell.stdout.close()
-
-
-SCRIPTS = {
-    PIPE: b"echo done\n",
-    SAFE_PIPE: b"builtin eval -- 'echo >/dev/null' </dev/null 3>&-\nbuiltin printf '%s %d\\n' done"
-    + b"0" * 28
-    + b" $? >&3\n",
-}
+def turns(concurrent: int, samples: int) -> int:
+    """Commands of each thread: so many that all threads are at it at once for most of the time."""
+    return max(64, 4 * samples // concurrent)
 
 
 def ours(backend: str, concurrent: int, samples: int) -> Iterator[Row]:
@@ -210,7 +119,7 @@ def ours(backend: str, concurrent: int, samples: int) -> Iterator[Row]:
         assert shells[number].run("echo done").stdout.text == "done\n"
 
     measure(command, concurrent, 1)
-    yield record("shell exec", command, every * 4)
+    yield record("shell exec", command, turns(concurrent, samples))
     for own in boxes:
         for box in own:
             box.close()
@@ -220,9 +129,11 @@ def at(concurrent: int, options: argparse.Namespace) -> Iterator[Row]:
     """All rows of one concurrency, floors first."""
     every = max(2, options.samples // concurrent)
     floors = {LAUNCH: row("floor", LAUNCH, concurrent, *measure(options.bare, concurrent, every))}
-    for name, script in SCRIPTS.items():
-        with bare_pipe(concurrent, script) as round_trip:
-            floors[name] = row("floor", name, concurrent, *measure(round_trip, concurrent, every * 4))
+    for name, pipe in ((PIPE, sandbox_floors.bare_pipe), (SAFE_PIPE, sandbox_floors.safe_pipe)):
+        with pipe(concurrent) as round_trip:
+            measure(round_trip, concurrent, 1)
+            times = measure(round_trip, concurrent, turns(concurrent, options.samples))
+            floors[name] = row("floor", name, concurrent, *times)
     yield from floors.values()
     rows = list(ours(options.backend, concurrent, options.samples))
     if options.docker and concurrent <= 64:
@@ -230,7 +141,8 @@ def at(concurrent: int, options: argparse.Namespace) -> Iterator[Row]:
     if options.swerex:
         rows += [row("swe-rex*", *found) for found in sandbox_peers.swerex(concurrent, options.samples)]
     for one in rows:
-        yield Row(**{**asdict(one), "ratio": one.p50 / floors[FLOORS[one.what]].p50})
+        safe = one.p50 / floors[SAFE_PIPE].p50 if one.what == "shell exec" else None
+        yield replace(one, ratio=one.p50 / floors[FLOORS[one.what]].p50, safe_ratio=safe)
 
 
 def show(one: Row) -> None:
@@ -239,6 +151,8 @@ def show(one: Row) -> None:
     verdict = (
         "" if aim is None or one.ratio is None else f" aim {aim:g}x {'ok' if one.ratio <= aim else 'MISSED'}"
     )
+    if one.safe_ratio is not None:
+        verdict += f" ({one.safe_ratio:.2f}x {SAFE_PIPE})"
     times = "".join(f"{1000 * value:9.2f}" for value in (one.p50, one.p95, one.p99))
     print(
         f"{one.concurrent:>4} {one.system:<9} {one.what:<11}{one.samples:>6}{one.success:>7.1%}{times} "
@@ -263,7 +177,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.docker and not options.image:
         parser.error("--docker needs --image")
-    options.bare = bare_bwrap()
+    options.bare = sandbox_floors.bare_bwrap()
     print(f"{platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}; milliseconds")
     print(f"{'at':>4} {'system':<9} {'what':<11}{'n':>6}{'ok':>7}{'p50':>9}{'p95':>9}{'p99':>9} {'ratio':>7}")
     rows: list[Row] = []

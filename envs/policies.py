@@ -104,6 +104,17 @@ def _listed(messages: Iterable[Message]) -> Script:
         yield remaining.pop(0)
 
 
+def scripted(
+    kind: PolicyKind, **scripts: Callable[[Task], Script | Iterable[Message]]
+) -> dict[str, PolicySpec]:
+    """Policies of a kind by name, each from a function of the task that yields or lists its actions."""
+
+    def maker(script: Callable[[Task], Script | Iterable[Message]]) -> Callable[[Task, int], Policy]:
+        return lambda task, seed: ScriptedPolicy(script(task))
+
+    return {name: PolicySpec(name=name, kind=kind, make=maker(script)) for name, script in scripts.items()}
+
+
 def trivial(
     submit: Callable[[str], Message], golds: Sequence[str], *, also: Mapping[str, str] | None = None
 ) -> dict[str, PolicySpec]:

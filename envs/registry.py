@@ -1,4 +1,5 @@
-"""Environments by versioned id, dotted path or file: `sql-v1`, `package.module:Class`, `path/file.py:Class`.
+"""Environments by versioned id, dotted path, file or server: `sql-v1`, `package.module:Class`, `path/file.py:Class`,
+`http://127.0.0.1:8701`.
 
 Nothing is imported before `make` or `load`; this module itself imports neither gymnasium nor any environment.
 """
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from envs.base import Env
 
 ENTRY_POINT_GROUP = "agent_rl.envs"
+SCHEMES = ("http", "https", "ws", "wss")
+"""Of a server's address."""
+_REMOTE = tuple(f"{scheme}://" for scheme in SCHEMES)
 _ID = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.-]*)-v(?P<version>\d+)")
 
 
@@ -33,7 +37,7 @@ class EnvSpec:
 
     id: str
     entry_point: str | type[Env]
-    """`package.module:Class`, `path/file.py:Class`, or the class itself."""
+    """`package.module:Class`, `path/file.py:Class`, a server's `http://HOST:PORT`, or the class itself."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> type[Env]:
@@ -44,13 +48,23 @@ class EnvSpec:
         """
         from envs.base import Env
 
+        if isinstance(self.entry_point, str) and self.entry_point.startswith(_REMOTE):
+            from envs.remote.client import remote_class
+
+            return remote_class(self.entry_point)
         found = _load(self.entry_point) if isinstance(self.entry_point, str) else self.entry_point
         if not (isinstance(found, type) and issubclass(found, Env)):
             raise UnknownEnvError(f"{self.entry_point} is not a class derived from Env: {found!r:.100}")
         return found
 
 
-_BUILT_IN = {"sql-v1": "envs.sql.env:SqlEnv", "code-v1": "envs.code.env:CodeEnv", "swe-v1": "envs.swe.env:SweEnv"}
+_BUILT_IN = {
+    "sql-v1": "envs.sql.env:SqlEnv",
+    "code-v1": "envs.code.env:CodeEnv",
+    "search-v1": "envs.search.env:SearchEnv",
+    "swe-v1": "envs.swe.env:SweEnv",
+    "web-v1": "envs.web.env:WebEnv",
+}
 _registry: dict[str, EnvSpec] = {
     name: EnvSpec(id=name, entry_point=where) for name, where in _BUILT_IN.items()
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,7 @@ __all__ = [
     "RowError",
     "TaskFile",
     "by_split",
+    "generate",
     "load_jsonl",
     "save_jsonl",
     "split_of",
@@ -25,6 +27,7 @@ __all__ = [
     "world_seeds",
 ]
 
+_DRAWS = 100
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 
@@ -87,6 +90,37 @@ def split_of(key: str, *, validation: float = 0.1, test: float = 0.1) -> Split:
     if point < test:
         return "test"
     return "validation" if point < test + validation else "train"
+
+
+Build = Callable[[random.Random], tuple[str, Mapping[str, Any], Any]]
+"""From dice to a prompt, the world's data and the answer; the same dice give the same."""
+
+
+def generate(env: str, split: Split, n: int, seed: int, build: Build) -> list[Task]:
+    """`n` different tasks of a split, each built from a seed of its own; the answer is kept apart for the grader.
+
+    A task belongs to the split that its content hashes to, so that no two splits share one, however small the world.
+
+    Raises:
+        ValueError: `build` has too few different tasks.
+    """
+    made: dict[str, Task] = {}
+    draws = _DRAWS * max(n, 10)
+    for world_seed in world_seeds(split, draws, seed):
+        if len(made) == n:
+            break
+        text, data, answer = build(random.Random(world_seed))
+        prompt: tuple[Message, ...] = ({"role": "user", "content": text},)
+        id = task_id(env, prompt, data, answer)
+        if split_of(id) == split and id not in made:
+            made[id] = Task(
+                id=id, env=env, prompt=prompt, data=data, answer=answer, split=split, seed=world_seed
+            )
+    if len(made) < n:
+        raise ValueError(
+            f"{draws} draws gave {len(made)} different tasks of split {split}, not {n}: draw from more"
+        )
+    return list(made.values())
 
 
 def world_seeds(split: Split, n: int, seed: int = 0) -> list[int]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sandbox.base import Sandbox, SandboxSnapshot, Shell
 from sandbox.errors import (
+    ImageError,
     SandboxBusy,
     SandboxClosed,
     SandboxError,
@@ -21,6 +22,7 @@ from sandbox.types import CapabilityReport, ExecResult, Limits, Output, Reason, 
 __all__ = [
     "CapabilityReport",
     "ExecResult",
+    "ImageError",
     "Limits",
     "Output",
     "Reason",
@@ -59,6 +61,14 @@ def _docker(where: str) -> _Backend:
     return _Backend(lambda spec: docker_setup.create(spec, where), lambda: docker_setup.capabilities(where))
 
 
+def _gvisor(where: str) -> _Backend:
+    from sandbox import gvisor_setup
+
+    if where:
+        raise ValueError(f"gvisor runs on this machine and takes no address, but {where!r} was given")
+    return _Backend(gvisor_setup.create, gvisor_setup.capabilities)
+
+
 def _remote(where: str) -> _Backend:
     from sandbox.remote import client
 
@@ -68,6 +78,7 @@ def _remote(where: str) -> _Backend:
 _BACKENDS: dict[str, Callable[[str], _Backend]] = {
     "bubblewrap": _bubblewrap,
     "docker": _docker,
+    "gvisor": _gvisor,
     "remote": _remote,
 }
 """One line per backend. A backend may be given an address: `name:address`."""

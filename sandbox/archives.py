@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator
+from typing import Self
 
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxPathError
@@ -14,6 +16,17 @@ from sandbox.types import MIB
 
 _HEADERS_BYTES = 4096
 """What an entry may take beside its content."""
+_EXTENSION_BYTES = 8192
+_EXTENSIONS = frozenset(
+    (
+        tarfile.XHDTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    )
+)
+_DIGITS = re.compile(rb"[0-9]{65}")
 
 
 def unpack(
@@ -38,7 +51,8 @@ def _files(archive: bytes, max_bytes: int, max_files: int) -> Iterator[tuple[str
     left = max_bytes
     try:
         plain = _plain(archive, max_bytes + (max_files + 2) * _HEADERS_BYTES)
-        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as tar:
+        file = io.BytesIO(plain)
+        with tarfile.open(fileobj=file, mode="r:", tarinfo=_entry_type(file, max_files)) as tar:
             for number, member in enumerate(tar):
                 if number >= max_files:
                     raise SandboxPathError(f"the archive has more than {max_files} entries; raise max_files")
@@ -57,10 +71,47 @@ def _files(archive: bytes, max_bytes: int, max_files: int) -> Iterator[tuple[str
                 content = tar.extractfile(safe)
                 assert content is not None  # of a regular file
                 yield safe.name, content.read(safe.size)
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
+    except (
+        tarfile.TarError,
+        zlib.error,
+        EOFError,
+        OSError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         if isinstance(error, SandboxPathError):
             raise
         raise SandboxPathError(f"this is not a sound tar archive: {str(error)[:200]}") from error
+
+
+def _entry_type(file: io.BytesIO, max_files: int) -> type[tarfile.TarInfo]:
+    """An entry of the archive in `file` that bounds what describes other entries.
+
+    tarfile takes time by the square of a run of digits there (before Python 3.11.10), copies what holds for all
+    entries for each of them, and goes backwards by a negative size.
+    """
+    left = {False: _EXTENSION_BYTES + 1024 * max_files, True: _EXTENSION_BYTES}
+
+    class Entry(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            entry = super().frombuf(buf, encoding, errors)
+            if entry.size < 0:
+                raise SandboxPathError("the archive has an entry of a negative size")
+            if entry.type in _EXTENSIONS:
+                for_all = entry.type == tarfile.XGLTYPE
+                left[for_all] -= entry.size
+                if entry.size > _EXTENSION_BYTES or left[for_all] < 0:
+                    raise SandboxPathError(
+                        f"the archive has headers of more than {_EXTENSION_BYTES} bytes; use shorter names"
+                    )
+                at = file.tell()
+                if _DIGITS.search(file.getbuffer()[at : at + entry.size]):
+                    raise SandboxPathError("the archive has a header with more than 64 digits in a row")
+            return entry
+
+    return Entry
 
 
 def _plain(archive: bytes, most: int) -> bytes:

@@ -103,15 +103,12 @@ class Cgroup:
         return f"{self.memory}/{'memory.max_usage_in_bytes' if self.version == 1 else 'memory.peak'}"
 
     def _field(self, path: str, name: bytes) -> int:
-        for line in self._read(path).splitlines():
-            key, _, value = line.partition(b" ")
-            if key == name:
-                return int(value)
-        return 0
+        _, _, rest = (b"\n" + self._read(path)).partition(b"\n" + name + b" ")
+        return int(rest.partition(b"\n")[0] or 0)
 
     def _read(self, path: str) -> bytes:
         try:
-            return os.pread(self._file(path), 4096, 0)
+            return os.pread(self._file(path), 1024, 0)
         except OSError:
             return b""
 

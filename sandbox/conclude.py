@@ -27,12 +27,14 @@ class Counters:
     memory_refusals: int = 0
 
     @classmethod
-    def start(cls, group: Cgroup | None) -> Counters:
-        """Read them and start a new peak."""
+    def start(cls, group: Cgroup | None, *, refusals: int | None = None) -> Counters:
+        """Read them and start a new peak; `refusals` of memory are known where they matter for the start only."""
         if group is None:
             return cls(None)
         group.reset_peak()
-        return cls(group, group.oom_kills(), group.pids_refusals(), group.memory_refusals())
+        if refusals is None:
+            refusals = group.memory_refusals()
+        return cls(group, group.oom_kills(), group.pids_refusals(), refusals)
 
     def reason(self) -> Reason:
         """Which total was hit since, if any."""
@@ -109,16 +111,17 @@ def conclude(
     # No program of this launch ran, so what stands on its standard error is bubblewrap's.
     if err.head.startswith(_EXEC_FAILED):
         code = 127 if err.head.rstrip().endswith(_ABSENT) else 126
-        return _not_run(code, err.head.removeprefix(_EXEC_FAILED), usage)
+        return not_run(code, err.head.removeprefix(_EXEC_FAILED), usage)
     if err.head.startswith(_CHDIR_FAILED):
         if not files.components(cwd):  # a program took its permissions away
-            return _not_run(126, err.head.removeprefix(b"bwrap: "), usage)
+            return not_run(126, err.head.removeprefix(b"bwrap: "), usage)
         raise SandboxPathError(f"cwd {cwd!r} is not a folder that can be entered; create it first")
     if (limit := evidence.not_started(counters)) is not None:
         return ExecResult(exit_code=None, stdout=Output(), stderr=Output(), reason=limit, usage=usage)
     raise SandboxLost(f"bubblewrap did not run the program: {err.text.strip()[:500] or 'no message'}")
 
 
-def _not_run(code: int, text: bytes, usage: Usage) -> ExecResult:
+def not_run(code: int, text: bytes, usage: Usage) -> ExecResult:
+    """The result of a program that did not run, for a reason of the program's own: 126 or 127, and what is said."""
     err = Output(head=text, total_bytes=len(text))
     return ExecResult(exit_code=code, stdout=Output(), stderr=err, reason="ok", usage=usage)

@@ -19,6 +19,8 @@ from sandbox.docker_daemon import Daemon
 from sandbox.errors import SandboxLost, SandboxUnavailable
 from sandbox.files import WORKSPACE
 from sandbox.machine import Machine
+from sandbox.network import Policy
+from sandbox.network.port import Port
 from sandbox.removal import remove_tree
 from sandbox.types import SandboxSpec
 
@@ -47,17 +49,23 @@ class Container:
 
     def __init__(self, daemon: Daemon, machine: Machine, spec: SandboxSpec, uid: int) -> None:
         self._daemon, self._machine, self.uid = daemon, machine, uid
+        self.image = spec.profile == "image"
+        self.user = "0:0" if self.image else f"{uid}:{uid}"
         self._fds: list[int] = []
         self._keeper: socket.socket | None = None
         self._shown = False
         self.groups: docker_groups.Groups | None = None
+        self.port: Port | None = None
         _open_here.add(self)
         image = daemon.image(spec.base)
+        machine.ledger.touch()
         with daemon.call("creating a container") as api:
             host = api.create_host_config(**_confinement(spec))
             self.id: str = api.create_container_from_config(_description(image, spec, host))["Id"]
         try:
             self._start(accounts=not spec.base)
+            if spec.allow:
+                self.port = Port(self._init_pid, Policy.parse(spec.allow))
         except BaseException:
             self.remove()
             raise
@@ -65,14 +73,19 @@ class Container:
     def show(self, source: str) -> None:
         """Show a folder of the launcher's namespace as the workspace, instead of what was shown."""
         self.hide()
-        self._place(docker_mounts.copy(self._machine.launcher, source), WORKSPACE)
+        self.place(docker_mounts.copy(self._machine.launcher, source), WORKSPACE)
         self._shown = True
 
     def hide(self) -> None:
         """Take the workspace away; no program may be running."""
         shown, self._shown = self._shown, False
         if shown:
-            docker_mounts.remove(self._namespace, WORKSPACE)
+            docker_mounts.remove(self.namespace, WORKSPACE)
+
+    def cover_run(self, source: str) -> None:
+        """Put a folder of the launcher's namespace over `/run`, where this process cannot write otherwise."""
+        self.place(docker_mounts.copy(self._machine.launcher, source), "/run")
+        self.notices = self._open("run", _FOLDER, self.root)
 
     def kill_programs(self) -> None:
         """Kill everything but the container's own two processes and what runs in shells.
@@ -111,6 +124,8 @@ class Container:
 
     def remove(self) -> None:
         """Kill and remove it; safe to call twice."""
+        if self.port is not None:
+            self.port.close()
         if self._keeper is not None:
             self._keeper.close()
         for fd in self._fds:
@@ -146,15 +161,15 @@ class Container:
             self._own = frozenset({init, self._idle(init)})
             for pid in self._own:
                 _spare(pid)
-            self._namespace = self._open(f"/proc/{init}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-            root = self._open(f"/proc/{init}/root", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.namespace = self._open(f"/proc/{init}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+            self.root = root = self._open(f"/proc/{init}/root", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._tmp, self.notices = self._open("tmp", _FOLDER, root), self._open("run", _FOLDER, root)
             self._shm = self._open("shm", _FOLDER, self._open("dev", _FOLDER, root))
             for folder, mode in ((self._tmp, 0o1777), (self._shm, 0o1777), (self.notices, 0o711)):
                 os.fchmod(folder, mode)  # what the image has under a tmpfs decides its mode otherwise
             if accounts:
                 self._name_user()
-            docker_mounts.make_read_only(self._namespace, _needlessly_writable(init))
+            docker_mounts.make_read_only(self.namespace, _needlessly_writable(init))
         except OSError as error:
             raise SandboxLost(f"a container that was just started cannot be reached: {error}") from error
 
@@ -186,13 +201,18 @@ class Container:
             self._machine.launcher.call(write)
             try:
                 fd = docker_mounts.copy(self._machine.launcher, path, read_only=True)
-                self._place(fd, f"/etc/{name}")
+                self.place(fd, f"/etc/{name}")
             finally:  # the container's mount keeps the file
                 self._machine.launcher.call(functools.partial(os.unlink, path))
 
-    def _place(self, fd: int, target: str) -> None:
+    def place(self, fd: int, target: str) -> None:
+        """Mount a copy at an absolute path, and close it.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
         try:
-            docker_mounts.place(self._namespace, fd, target)
+            docker_mounts.place(self.namespace, fd, target)
         finally:
             os.close(fd)
 

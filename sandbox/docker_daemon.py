@@ -47,6 +47,7 @@ class Daemon:
             )
         self.pid, self._slots = os.getpid(), threading.BoundedSemaphore(_CALLS)
         self._path = "/" + url.removeprefix("unix://").lstrip("/")
+        self.url = f"unix://{self._path}"
         self._images: dict[str, str] = {}
         self._guard = threading.Lock()
         try:
@@ -130,6 +131,15 @@ class Daemon:
             if base not in self._images:
                 self._images[base] = self._find(base) if base else self._make_base()
             return self._images[base]
+
+    def know(self, name: str, image: str) -> None:
+        """Note which image a name means, whatever others do to the name."""
+        with self._guard:
+            self._images[name] = image
+
+    def new_client(self, timeout_s: float) -> Any:
+        """A client of its own for a call that takes long; the caller closes it."""
+        return docker.APIClient(base_url=f"unix://{self._path}", timeout=timeout_s, version=VERSION)
 
     def _find(self, name: str) -> str:
         try:

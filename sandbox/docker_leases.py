@@ -1,4 +1,4 @@
-"""Containers that dead processes left, for the reaper: only a daemon that died at the wrong moment leaves any."""
+"""What dead processes left at the engine, for the reaper: images, and containers if the daemon died at a bad moment."""
 
 from __future__ import annotations
 
@@ -14,25 +14,34 @@ _SOCKET = "/var/run/docker.sock"
 _CALL_S = 5
 
 
-def leftovers() -> list[str]:
-    """Containers of dead owners at the engine of the environment, as `container <id>`."""
-    with _client() as client:
-        return [f"container {found}" for found in _dead(client)] if client is not None else []
+def leftovers(engine: str = "") -> list[str]:
+    """Containers and images of dead owners at an engine, by default that of the environment.
+
+    They are named `container <id>` and `image <name>`.
+    """
+    with _client(engine) as client:
+        if client is None:
+            return []
+        from sandbox.images import leases
+
+        return [f"container {found}" for found in _dead(client)] + leases.leftovers(client)
 
 
-def remove_leftovers() -> list[str]:
+def remove_leftovers(engine: str = "") -> list[str]:
     """Remove what `leftovers` finds; returns what was removed."""
-    with _client() as client:
+    with _client(engine) as client:
         return clean(client) if client is not None else []
 
 
 def clean(client: Any) -> list[str]:
-    """Remove the containers of dead owners at an engine; returns them as `container <id>`.
+    """Remove the containers and images of dead owners at an engine; returns them as `leftovers` does.
 
     Args:
         client: a `docker.APIClient`.
     """
     import docker
+
+    from sandbox.images import leases
 
     removed = []
     for found in _dead(client):
@@ -41,7 +50,7 @@ def clean(client: Any) -> list[str]:
         except (docker.errors.DockerException, OSError):
             continue  # gone meanwhile, or noted by its label for the next time
         removed.append(f"container {found}")
-    return removed
+    return removed + leases.clean(client)
 
 
 def _dead(client: Any) -> list[str]:
@@ -55,9 +64,9 @@ def _dead(client: Any) -> list[str]:
 
 
 @contextlib.contextmanager
-def _client() -> Iterator[Any | None]:
-    """The engine of the environment if one listens there; the SDK is not loaded otherwise."""
-    path = os.environ.get("DOCKER_HOST", f"unix://{_SOCKET}").removeprefix("unix://")
+def _client(engine: str) -> Iterator[Any | None]:
+    """An engine if one listens there; the SDK is not loaded otherwise."""
+    path = (engine or os.environ.get("DOCKER_HOST") or f"unix://{_SOCKET}").removeprefix("unix://")
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
         try:

@@ -21,6 +21,7 @@ _CLONE_FS, _CLONE_NEWNS = 0x200, 0x20000
 _AT_FDCWD, _AT_EMPTY_PATH = -100, 0x1000
 _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH = 1, 4
 _READ_ONLY, _MNT_DETACH = 1, 2
+_NO_SUID, _NO_DEVICES = 2, 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -75,6 +76,22 @@ def remove(namespace: int, target: str) -> None:
         OSError: as setns(2) and umount2(2).
     """
     _within(namespace, lambda: _check(_libc.umount2(os.fsencode(target), _MNT_DETACH), "umount2", target))
+
+
+def overlay(namespace: int, target: str, *, lower: Sequence[str], upper: str, work: str) -> None:
+    """Mount an overlay at a path of a mount namespace; all paths are of that namespace and may hold no comma or colon.
+
+    Raises:
+        OSError: as setns(2) and mount(2).
+    """
+    options = f"lowerdir={':'.join(lower)},upperdir={upper},workdir={work}".encode()
+    flags = ctypes.c_ulong(_NO_SUID | _NO_DEVICES)
+    _within(
+        namespace,
+        lambda: _check(
+            _libc.mount(b"overlay", os.fsencode(target), b"overlay", flags, options), "mount overlay", target
+        ),
+    )
 
 
 def make_read_only(namespace: int, targets: Sequence[str]) -> None:

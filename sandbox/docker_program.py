@@ -15,6 +15,8 @@ from typing import Any
 from sandbox.capture import HeadTail
 from sandbox.docker_container import Container
 from sandbox.docker_daemon import Daemon
+from sandbox.docker_frames import Frames
+from sandbox.docker_pipes import ShellPipes
 from sandbox.errors import SandboxLost
 from sandbox.types import Limits, Reason
 
@@ -39,18 +41,29 @@ class Wanted:
 class Program:
     """A started program. `kill` may be called from any thread, the rest from the one that supervises.
 
+    A shell has `pipes` of its own, which it uses instead of the daemon's stream once it runs.
+
     Raises:
         SandboxLost: the daemon failed.
     """
 
-    def __init__(self, daemon: Daemon, container: Container, wanted: Wanted, limits: Limits) -> None:
-        self._daemon, self._limits = daemon, limits
+    def __init__(
+        self,
+        daemon: Daemon,
+        container: Container,
+        wanted: Wanted,
+        limits: Limits,
+        pipes: ShellPipes | None = None,
+    ) -> None:
+        self._daemon, self._limits, self._pipes = daemon, limits, pipes
         self.stdout, self.stderr = HeadTail(limits.max_output_bytes), HeadTail(limits.max_output_bytes)
         self.noticed = bytearray()
         self.kill_reason: Reason | None = None
         self.pid: int | None = None
+        self.own_system = container.image
+        """Whether programs may change what starts them."""
         self._pidfd = -1
-        self._left, self._kind, self._head = 0, 0, b""
+        self._frames = Frames()
         self._folder = container.running.folder
         with daemon.call("preparing a program") as api:
             self._id: str = api.exec_create(
@@ -59,7 +72,7 @@ class Program:
                 stdin=wanted.with_stdin,
                 environment=dict(wanted.env),
                 workdir=wanted.cwd,
-                user=f"{container.uid}:{container.uid}",
+                user=container.user,
             )["Id"]
         self._stream, first = daemon.open_stream(f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
         self._open, self._over, self._feeding = True, False, wanted.with_stdin
@@ -108,12 +121,13 @@ class Program:
         self,
         timeout_s: float,
         stdin: bytes = b"",
-        notice: int | None = None,
+        *,
+        keep_open: bool = False,
         done: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Pass bytes on until the program ended (returns True) or `done` says so (returns False).
 
-        Every limit kills the program. With a `notice` descriptor, which a shell has, standard input stays open.
+        Every limit kills the program. Standard input is closed behind the bytes, unless it is to be kept open.
         """
         rest, started = memoryview(stdin), time.monotonic()
         active, idle_s = started, self._limits.idle_timeout_s
@@ -121,7 +135,9 @@ class Program:
             until = started + timeout_s if idle_s is None else min(started + timeout_s, active + idle_s)
             wait_s = min(max(0.0, until - time.monotonic()), _LOOK_S if self.pid is None else _NEWS_S)
             seen = self.stdout.total_bytes + self.stderr.total_bytes
-            rest = self._turn(0.05 if self.kill_reason else wait_s, rest, notice)
+            rest = self._turn(0.05 if self.kill_reason else wait_s, rest)
+            if not rest and not keep_open:
+                self._end_input()
             if self._over:
                 return True
             if done():
@@ -150,6 +166,7 @@ class Program:
             until = time.monotonic() + _DRAIN_S
             while self._open and time.monotonic() < until:
                 self._wait(0.05, ())
+            self.take()
             return self._exit_code()
         finally:
             self._stream.close()
@@ -158,27 +175,28 @@ class Program:
                 self._pidfd = -1
 
     def take(self) -> None:
-        """Take what has come already."""
-        for _ in range(32):  # a background job may write faster than this reads
-            if not (self._open and self._wait(0.0, ())):
+        """Take what a shell's command has written; what else runs may write faster than this reads."""
+        for _ in range(32):
+            if not self._take_pipes():
                 break
 
-    def _turn(self, wait_s: float, rest: memoryview, notice: int | None) -> memoryview:
+    def _turn(self, wait_s: float, rest: memoryview) -> memoryview:
         if self.pid is None:
             self._look()
             if self.kill_reason is not None:
                 self.kill(self.kill_reason)
-        extra = [(fd, select.POLLIN) for fd in (notice, self._pidfd) if fd is not None and fd >= 0]
-        ready = self._wait(wait_s, extra, writing=len(rest) > 0)
+        extra = [(self._pidfd, select.POLLIN)] if self._pidfd >= 0 else []
+        if (pipes := self._pipes) is not None:
+            extra += [(fd, select.POLLIN) for fd in (pipes.stdout, pipes.stderr, pipes.notice)]
+            extra += [(pipes.stdin, select.POLLOUT)] if rest else []
+        ready = self._wait(wait_s, extra, writing=len(rest) > 0 and pipes is None)
         if self._pidfd in ready:
             self._over = True
-        if notice in ready and notice is not None:
-            self._take_notice(notice)
-        if rest:
-            rest = self._feed(rest) if self._open else rest[:0]
-        if not rest and notice is None:
-            self._end_input()
-        return rest
+        if pipes is not None:
+            self._take_pipes()
+            if pipes.notice in ready:
+                self._take_notice(pipes.notice)
+        return self._feed(rest) if rest else rest
 
     def _wait(self, wait_s: float, extra: Sequence[tuple[int, int]], *, writing: bool = False) -> set[int]:
         """Wait for news and take what came on the stream; returns the ready descriptors."""
@@ -200,21 +218,25 @@ class Program:
         return ready
 
     def _take(self, data: bytes) -> None:
-        """The daemon's framing: a kind, three zeros, a length, and as many bytes."""
-        while data:
-            if self._left == 0:
-                missing = 8 - len(self._head)
-                self._head, data = self._head + data[:missing], data[missing:]
-                if len(self._head) == 8:
-                    self._kind, self._left = self._head[0], int.from_bytes(self._head[4:], "big")
-                    self._head = b""
-                continue
-            part, data = data[: self._left], data[self._left :]
-            self._left -= len(part)
-            (self.stderr if self._kind == 2 else self.stdout).add(part)
+        for kind, part in self._frames.take(data):
+            (self.stderr if kind == 2 else self.stdout).add(part)
+
+    def _take_pipes(self) -> bool:
+        """Take a little of what stands in a shell's pipes; whether there was any."""
+        if self._pipes is None:
+            return False
+        before = self.stdout.total_bytes + self.stderr.total_bytes
+        for fd, capture in ((self._pipes.stdout, self.stdout), (self._pipes.stderr, self.stderr)):
+            with contextlib.suppress(BlockingIOError):
+                capture.add(os.read(fd, _CHUNK))
+        return self.stdout.total_bytes + self.stderr.total_bytes > before
 
     def _feed(self, rest: memoryview) -> memoryview:
+        if self._pipes is None and not self._open:
+            return rest[:0]
         try:
+            if self._pipes is not None:
+                return rest[os.write(self._pipes.stdin, rest[:_CHUNK]) :]
             return rest[self._stream.send(rest[:_CHUNK]) :]
         except BlockingIOError:
             return rest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +15,12 @@ from sandbox.conclude import Counters, exit_code
 from sandbox.docker_container import Container
 from sandbox.docker_daemon import Daemon
 from sandbox.docker_groups import ShellGroup, kill
+from sandbox.docker_pipes import ShellPipes
 from sandbox.docker_program import Program, Wanted
-from sandbox.errors import SandboxClosed, SandboxLost, SandboxPathError
+from sandbox.errors import SandboxClosed, SandboxLost
 from sandbox.layers import Stack
-from sandbox.programs import checked_argv
+from sandbox.programs import checked_argv, through_env
 from sandbox.types import ExecResult, Reason, SandboxSpec, Usage
-
-_MAX_WORD_BYTES, _MAX_WORDS_BYTES = (1 << 17) - 1, 3 << 19
 
 
 class DockerPrograms:
@@ -44,6 +42,7 @@ class DockerPrograms:
         env: Mapping[str, str] | None = None,
         cwd: str = ".",
         with_stdin: bool = False,
+        pipes: ShellPipes | None = None,
     ) -> Program:
         """Start a program; the caller supervises it and calls `end`.
 
@@ -52,12 +51,14 @@ class DockerPrograms:
             SandboxLost: the daemon failed.
             ValueError: see `sandbox.base.Sandbox.exec`.
         """
-        words = _bounded(checked_argv(argv))
+        words = through_env(checked_argv(argv))
         folder = f"{files.WORKSPACE}/{'/'.join(files.components(cwd))}".rstrip("/")
         if self._stopped.is_set():
             raise SandboxClosed("the sandbox was closed; create another")
-        wanted = Wanted(words, launch.environment({**self._spec.env, **(env or {})}), folder, with_stdin)
-        program = Program(self._daemon, self.container, wanted, self.limits)
+        gate = self.container.port.env if self.container.port is not None else {}
+        shown = launch.environment({**gate, **self._spec.env, **(env or {})})
+        wanted = Wanted(words, shown, folder, with_stdin)
+        program = Program(self._daemon, self.container, wanted, self.limits, pipes)
         with self._lock:
             self._running.add(program)
         if self._stopped.is_set():
@@ -132,19 +133,10 @@ class DockerPrograms:
     def require_cwd(self, stack: Stack, cwd: str) -> None:
         """Raise what says that a folder cannot be entered, if that is so."""
         with ExitStack() as opened:
-            folders: tuple[int, ...] = tuple(stack.open())
-            for fd in folders:
+            roots = stack.open()
+            for fd in roots:
                 opened.callback(os.close, fd)
-            status = os.fstat(folders[0])
-            for name in ("", *files.components(cwd)):
-                if name:
-                    entry = files.find(opened, folders, name)
-                    folders = entry.folders if entry is not None else ()
-                    status = entry.status if entry is not None else status
-                if not folders or not status.st_mode & stat.S_IXUSR:
-                    raise SandboxPathError(
-                        f"cwd {cwd!r} is not a folder that can be entered; create it first"
-                    )
+            files.require_folder(roots, cwd)
 
 
 def conclude(
@@ -164,6 +156,14 @@ def conclude(
         shown = None
         if hit == "ok":
             check_cwd()
+            if program.own_system:  # a program may have removed or broken what starts the next one
+                return ExecResult(
+                    exit_code=126 if code is None else exit_code(code),
+                    stdout=program.stdout.output(),
+                    stderr=program.stderr.output(),
+                    reason="ok",
+                    usage=usage,
+                )
             said = program.stdout.output().text.strip() or program.stderr.output().text.strip()
             raise SandboxLost(f"docker did not start the program: {said[:500] or 'no message'}")
     return ExecResult(
@@ -173,13 +173,3 @@ def conclude(
         reason=reason,
         usage=usage,
     )
-
-
-def _bounded(words: list[str]) -> list[str]:
-    """What the kernel takes, in front of it what gives 127 and 126 for a program that cannot be run."""
-    sizes = [len(os.fsencode(word)) for word in words]
-    if max(sizes) > _MAX_WORD_BYTES or sum(sizes) > _MAX_WORDS_BYTES:
-        raise ValueError("argv is too long for the kernel; pass large data by stdin or a file")
-    if "=" in words[0]:  # a variable to env
-        return ["/usr/bin/env", "--", "sh", "-c", 'exec "$0" "$@"', *words]
-    return ["/usr/bin/env", "--", *words]

@@ -16,6 +16,7 @@ from sandbox.family import Family
 from sandbox.layered import LayeredSandbox
 from sandbox.layers import Layer
 from sandbox.machine import Machine
+from sandbox.network import Attempt
 from sandbox.types import CapabilityReport, ExecResult, SandboxSpec
 
 
@@ -48,6 +49,12 @@ class DockerSandbox(LayeredSandbox):
         except BaseException:
             self.close()
             raise
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Connections that programs asked the proxy for, newest last; empty without an allow-list."""
+        port = self._container.port if self._container is not None else None
+        return port.attempts if port is not None else []
 
     def exec(
         self,
@@ -95,7 +102,7 @@ class DockerSandbox(LayeredSandbox):
             programs = self._open()
             program = programs.start(("/bin/cat",), with_stdin=True)
             try:
-                program.run(10.0, b"?", -1, lambda: program.stdout.total_bytes > 0)
+                program.run(10.0, b"?", keep_open=True, done=lambda: program.stdout.total_bytes > 0)
                 program.locate(10.0)
                 if not program.running or program.pid is None:
                     raise SandboxLost("the probe did not start within 10 s")

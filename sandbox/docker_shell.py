@@ -1,13 +1,7 @@
-"""A stateful bash in a container, with the protocol of `sandbox.shell`.
-
-Docker hands a program no descriptor beyond three. So the notice pipe is a named one, in a folder that no program can
-list, and it loses its name once bash has opened it and before bash is given the first command: from then on it is
-reached by bash's descriptor alone, as elsewhere.
-"""
+"""A stateful bash in a container, with the protocol of `sandbox.shell`, over the pipes of `sandbox.docker_pipes`."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 import time
@@ -16,12 +10,13 @@ from collections.abc import Callable
 from sandbox import shell as protocol
 from sandbox.conclude import Counters, exit_code
 from sandbox.docker_groups import ShellGroup
+from sandbox.docker_pipes import ShellPipes
 from sandbox.docker_program import Program
 from sandbox.docker_programs import DockerPrograms, conclude
 from sandbox.errors import SandboxClosed
 from sandbox.types import ExecResult
 
-_BASH = ("/bin/bash", "--norc", "--noprofile", "-s")
+_BASH = "/bin/bash --norc --noprofile"
 _START_S = 10.0
 
 
@@ -42,7 +37,7 @@ class DockerShell:
         self._lock = threading.Lock()
         self._program: Program | None = None
         self._group: ShellGroup | None = None
-        self._notice = -1  # our end of the notice pipe
+        self._pipes: ShellPipes | None = None
         self._closed = False
         self._start()
 
@@ -88,8 +83,7 @@ class DockerShell:
         ended = program.run(
             limits.timeout_s if timeout_s is None else timeout_s,
             script,
-            self._notice,
-            lambda: protocol.parse_notice(program.noticed, token) is not None,
+            done=lambda: protocol.parse_notice(program.noticed, token) is not None,
         )
         code = protocol.parse_notice(program.noticed, token)
         lost = ended or code is None
@@ -115,34 +109,30 @@ class DockerShell:
 
     def _start(self) -> ExecResult | None:
         """Start bash and give it its pipe; the result of the attempt where the sandbox's totals forbid it."""
-        groups, folder = self._programs.container.running, self._programs.container.notices
-        counters, settle, name = Counters.start(groups.cgroup), self._settle(), secrets.token_hex(16)
-        os.mkfifo(name, 0o600, dir_fd=folder)
+        container = self._programs.container
+        groups, counters, settle = container.running, Counters.start(container.running.cgroup), self._settle()
         try:
-            os.chown(name, self._programs.container.uid, -1, dir_fd=folder, follow_symlinks=False)
-            self._notice = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-            self._program = self._programs.start(_BASH, with_stdin=True)
+            self._pipes = pipes = ShellPipes(container.notices, container.uid)
+            command = f"exec {_BASH} -s {pipes.redirections}"
+            self._program = self._programs.start((*_BASH.split(), "-c", command), pipes=pipes)
             self._program.locate(_START_S)
             settle()
             if self._program.running and self._program.pid is not None:
                 self._group = groups.add_shell(self._program.pid)
                 token = secrets.token_hex(16)
-                script = f"exec {protocol.NOTICE}>/run/{name}\n".encode() + protocol.script("", token)
                 known = self._program
                 known.run(
                     _START_S,
-                    script,
-                    self._notice,
-                    lambda: protocol.parse_notice(known.noticed, token) is not None,
+                    protocol.script("", token),
+                    done=lambda: protocol.parse_notice(known.noticed, token) is not None,
                 )
                 if known.running and known.kill_reason is None:
+                    pipes.hide()
                     return None
             return self._refused(counters)
         except BaseException:
             self._end()
             raise
-        finally:
-            os.unlink(name, dir_fd=folder)
 
     def _refused(self, counters: Counters) -> ExecResult:
         program = self._program
@@ -153,7 +143,7 @@ class DockerShell:
     def _end(self) -> int | None:
         program, self._program = self._program, None
         group, self._group = self._group, None
-        notice, self._notice = self._notice, -1
+        pipes, self._pipes = self._pipes, None
         try:
             if program is None:
                 return None
@@ -163,5 +153,5 @@ class DockerShell:
         finally:
             if group is not None:
                 self._programs.container.running.drop_shell(group)
-            if notice >= 0:
-                os.close(notice)
+            if pipes is not None:
+                pipes.close()

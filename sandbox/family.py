@@ -39,7 +39,11 @@ class Family:
         with self._lock:
             self._members -= 1
             last = self._members == 0
-        if last and self.uid is not None and self._machine.uids:
+        if last:
+            self._end()
+
+    def _end(self) -> None:
+        if self.uid is not None and self._machine.uids:
             self._machine.uids.release(self.uid)
 
     def owns_process(self) -> bool:

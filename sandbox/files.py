@@ -82,6 +82,23 @@ def find(opened: ExitStack, folders: tuple[int, ...], name: str) -> Entry | None
     return Entry(*first, tuple(merged))
 
 
+def require_folder(roots: list[int], cwd: str) -> None:
+    """Refuse a folder that its owner cannot enter.
+
+    Raises:
+        SandboxPathError: it is no folder, or a program took its permissions away.
+    """
+    with ExitStack() as opened:
+        folders, status = tuple(roots), os.fstat(roots[0])
+        for name in ("", *components(cwd)):
+            if name:
+                entry = find(opened, folders, name)
+                folders = entry.folders if entry is not None else ()
+                status = entry.status if entry is not None else status
+            if not folders or not status.st_mode & stat.S_IXUSR:
+                raise SandboxPathError(f"cwd {cwd!r} is not a folder that can be entered; create it first")
+
+
 def is_whiteout(status: os.stat_result) -> bool:
     """Whether an entry of a layer says that what lies below was deleted."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0

@@ -133,7 +133,7 @@ def arguments(
     words += ["--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "sandbox", "--clearenv"]
     for name, value in environment(env).items():
         words += ["--setenv", name, value]
-    words += ["--ro-bind", "/usr", "/usr", *_system_folders(), "--ro-bind", etc, "/etc"]
+    words += root_arguments("", etc)
     words += ["--proc", "/proc", "--dev", "/dev", "--size", str(min(SHM_BYTES, limits.tmp_bytes))]
     words += ["--tmpfs", "/dev/shm", "--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs", "/tmp"]
     words += [*workspace, "--chdir", f"{WORKSPACE}/{cwd}".rstrip("/"), "--cap-drop", "ALL"]
@@ -153,13 +153,13 @@ def encodable(text: str) -> bool:
     return True
 
 
-def _system_folders() -> list[str]:
-    """`/bin`, `/lib` and so on, as the links or folders that they are on this machine."""
-    words: list[str] = []
+def root_arguments(root: str, etc: str) -> list[str]:
+    """What shows `/usr`, `/etc`, and `/bin`, `/lib` and so on as the links or folders that they are, beneath `root`."""
+    words = ["--ro-bind", "/usr", f"{root}/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
         if path.is_symlink():
-            words += ["--symlink", os.readlink(path), str(path)]
+            words += ["--symlink", os.readlink(path), f"{root}{path}"]
         elif path.is_dir():
-            words += ["--ro-bind", str(path), str(path)]
-    return words
+            words += ["--ro-bind", str(path), f"{root}{path}"]
+    return [*words, "--ro-bind", etc, f"{root}/etc"]

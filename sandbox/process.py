@@ -203,7 +203,9 @@ class Process:
         with self._lock:
             try:
                 self._init = os.pidfd_open(pid)
-            except ProcessLookupError:  # it came and went, and everything in its pid namespace with it
+            except (
+                OSError
+            ):  # it came and went, and everything in its pid namespace with it; or it is no process
                 return
             if not _is_inner_init(pid):
                 os.close(self._init)
@@ -248,8 +250,8 @@ def spawn(
         status, status_w = _pipe(ours, theirs)
         set_up, set_up_w = _pipe(ours, theirs)
         stdin, stdin_w = (subprocess.DEVNULL, None) if not with_stdin else _pipe(theirs, ours)
-        filter_fd = _memory_file(theirs, seccomp) if seccomp is not None else -1
-        list_fd = _memory_file(theirs, arguments(status_w, set_up_w, filter_fd))
+        filter_fd = memory_file(theirs, seccomp) if seccomp is not None else -1
+        list_fd = memory_file(theirs, arguments(status_w, set_up_w, filter_fd))
         popen = subprocess.Popen(
             command(list_fd),
             cwd=folder,
@@ -275,12 +277,11 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     return read, write
 
 
-def _memory_file(stack: ExitStack, data: bytes) -> int:
+def memory_file(stack: ExitStack, data: bytes) -> int:
+    """A file without a name that holds `data`, at its start; closed with the stack."""
     fd = os.memfd_create("sandbox")
     stack.callback(os.close, fd)
-    with open(fd, "wb", buffering=0, closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
+    os.pwrite(fd, data, 0)
     return fd
 
 

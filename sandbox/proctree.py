@@ -10,9 +10,10 @@ _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def children(pid: int) -> list[int]:
-    """Direct children of a process; empty when it is gone."""
+    """Direct children of a process, whichever of its threads made them; empty when it is gone."""
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        lists = [Path(f"/proc/{pid}/task/{task}/children") for task in os.listdir(f"/proc/{pid}/task")]
+        return sorted(int(child) for one in lists for child in one.read_text().split())
     except OSError:  # gone, or a kernel without CONFIG_PROC_CHILDREN
         return [
             int(entry.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ from sandbox.network.gate import Gate
 from sandbox.process import End, Process, spawn
 from sandbox.pump import Pump
 from sandbox.types import ExecResult, SandboxSpec
+
+_MAX_WORD_BYTES, _MAX_WORDS_BYTES = (1 << 17) - 1, 3 << 19
 
 
 class Programs:
@@ -67,8 +70,8 @@ class Programs:
             env={**self._spec.env, **added},
         )
 
-        def go() -> Process:
-            process = spawn(
+        def launch_it() -> Process:
+            return spawn(
                 lambda list_fd: [*before, "./bwrap", "--args", str(list_fd), "--", *words],
                 folder=machine.bin,
                 arguments=lambda status, set_up, seccomp: arguments(
@@ -78,13 +81,21 @@ class Programs:
                 with_stdin=with_stdin,
                 extra=extra,
             )
+
+        return self._started(launch_it)
+
+    def _started(self, launch_it: Callable[[], Process]) -> Process:
+        """Call it in the launcher's thread and return when the program runs."""
+
+        def go() -> Process:
+            process = launch_it()
             with self._lock:  # here, so that an interrupt of the waiting thread cannot lose it
                 self._running.add(process)
             return process
 
         # Namespaces and mounts are made under locks of the whole kernel: hundreds at once hinder one another, and
         # programs would use up their time before they run.
-        with machine.launches:
+        with self._machine.launches:
             process = self._launch(go)
             if self._stopped:
                 process.kill("killed")
@@ -209,3 +220,17 @@ def checked_argv(argv: Sequence[str]) -> list[str]:
             f"argv is too long: {len(words)} words, at most {launch.MAX_WORDS}; pass large data by stdin or a file"
         )
     return words
+
+
+def through_env(words: list[str]) -> list[str]:
+    """A command line that the kernel takes, with `env` in front, which gives 127 and 126 where it cannot be run.
+
+    Raises:
+        ValueError: it is too long.
+    """
+    sizes = [len(os.fsencode(word)) for word in words]
+    if max(sizes) > _MAX_WORD_BYTES or sum(sizes) > _MAX_WORDS_BYTES:
+        raise ValueError("argv is too long for the kernel; pass large data by stdin or a file")
+    if "=" in words[0]:  # a variable to env
+        return ["/usr/bin/env", "--", "sh", "-c", 'exec "$0" "$@"', *words]
+    return ["/usr/bin/env", "--", *words]

@@ -22,29 +22,35 @@ from sandbox.removal import remove_tree
 from sandbox.survivors import Survivors, held_uids
 
 _ELSEWHERE: tuple[str, ...] = ("sandbox.docker_leases",)
-"""Modules of backends whose daemon remembers the owners, where they are installed. Each has `leftovers()` and
-`remove_leftovers()`, which return names, look at dead owners only, and return nothing when no daemon answers."""
+"""Modules of backends whose daemon remembers the owners, where they are installed. Each has `leftovers(daemon)` and
+`remove_leftovers(daemon)`, which return names, look at dead owners only, and return nothing when no daemon answers.
+The daemons asked are those that dead owners used and, as the empty word, that of the environment."""
 _MNT_DETACH = 2
 
 
 def audit() -> list[str]:
     """What dead owners left on this machine, as `<kind> <name>`; nothing is changed."""
     found: list[str] = []
+    daemons = {""}
     for owner in _dead():
+        daemons |= set(owner.things.get("engine", []))
         with _survivors(owner) as survivors:
             found += [f"process {pid}" for pid in sorted(survivors.find())]
         found += [f"cgroup {path}" for path in _groups(owner)]
         for path in _trees(owner):
             found += [f"mount {inner}" for inner in _mounts(path)]
             found.append(f"folder {path}")
-        found.append(f"owner {owner.name}")
-    return found + _elsewhere("leftovers")
+        if owner.settled:
+            found.append(f"owner {owner.name}")
+    return found + _elsewhere("leftovers", daemons)
 
 
 def clean() -> list[str]:
     """Remove what `audit` finds; returns what was removed. What resists stays noted, for the next time."""
     removed: list[str] = []
+    daemons = {""}
     for owner in _dead():
+        daemons |= set(owner.things.get("engine", []))
         with _survivors(owner) as survivors:
             removed += [f"process {pid}" for pid in sorted(survivors.kill())]
             alive = survivors.find()
@@ -52,10 +58,10 @@ def clean() -> list[str]:
         for path in _trees(owner):
             removed += _remove(("mount", inner, _unmount) for inner in _mounts(path))
             removed += _remove([("folder", path, remove_tree)])
-        if not (alive or _groups(owner) or _trees(owner)):
+        if owner.settled and not (alive or _groups(owner) or _trees(owner)):
             owner.forget()
             removed.append(f"owner {owner.name}")
-    return removed + _elsewhere("remove_leftovers")
+    return removed + _elsewhere("remove_leftovers", daemons)
 
 
 def _dead() -> Iterator[DeadOwner]:
@@ -118,9 +124,10 @@ def _unmount(path: str) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
 
 
-def _elsewhere(question: str) -> list[str]:
+def _elsewhere(question: str, daemons: set[str]) -> list[str]:
     found: list[str] = []
     for name in _ELSEWHERE:
         if importlib.util.find_spec(name) is not None:
-            found += getattr(importlib.import_module(name), question)()
-    return found
+            ask = getattr(importlib.import_module(name), question)
+            found += [thing for daemon in sorted(daemons) for thing in ask(daemon)]
+    return list(dict.fromkeys(found))

@@ -101,8 +101,10 @@ def denied(machine: str | None = None) -> dict[str, int]:
     return {name: number for name, row in _DENIED.items() if (number := row[column]) is not None}
 
 
-def program(machine: str | None = None) -> bytes:
+def program(machine: str | None = None, *, spare: frozenset[str] = frozenset()) -> bytes:
     """The filter as `struct sock_filter[]`, 8 bytes an instruction, ready for `bwrap --seccomp`.
+
+    `spare` are calls that it lets pass after all; with `unshare` among them, clone may make namespaces too.
 
     Raises:
         KeyError: no filter for this architecture (see `supported`).
@@ -112,12 +114,14 @@ def program(machine: str | None = None) -> bytes:
     code = [_op(_LOAD, _ARCH_AT), _op(_EQUAL, arch.audit, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER_AT)]
     if machine == "x86_64":
         code += _when(_AT_LEAST, 0x40000000, errno.ENOSYS)  # the x32 numbers would pass by the list
-    for number in sorted(denied(machine).values()):
+    for number in sorted(number for name, number in denied(machine).items() if name not in spare):
         code += _when(_EQUAL, number, errno.EPERM)
     code += _when(_EQUAL, _CLONE3[arch.column], errno.ENOSYS)
-    bits = [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, NEW_NAMESPACES | NEW_TIME, errno.EPERM)]
-    code += _block(_UNSHARE[arch.column], bits)
-    code += _block(_CLONE[arch.column], [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, NEW_NAMESPACES, errno.EPERM)])
+    if "unshare" not in spare:
+        bits = [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, NEW_NAMESPACES | NEW_TIME, errno.EPERM)]
+        code += _block(_UNSHARE[arch.column], bits)
+        bits = [_op(_LOAD, _ARG0_AT), *_when(_ANY_BIT, NEW_NAMESPACES, errno.EPERM)]
+        code += _block(_CLONE[arch.column], bits)
     inject = [_op(_LOAD, _ARG1_AT)]
     for request in TERMINAL_INJECTION:
         inject += _when(_EQUAL, request, errno.EPERM)

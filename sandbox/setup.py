@@ -55,6 +55,7 @@ _guard = threading.Lock()
 def create(spec: SandboxSpec) -> BubblewrapSandbox:
     """See `sandbox.create`."""
     check_limits(spec.limits)
+    check_strict(spec, BACKEND)
     Policy.parse(spec.allow)
     if spec.base:
         raise SandboxUnavailable(
@@ -130,6 +131,18 @@ def check_required(required: frozenset[str], report: CapabilityReport) -> None:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise SandboxUnavailable(
             f"{name!r} is required, but no such capability exists{hint} Known: {', '.join(sorted(ALWAYS | SOMETIMES))}"
+        )
+
+
+def check_strict(spec: SandboxSpec, backend: str) -> None:
+    """Refuse a profile that a backend does not have.
+
+    Raises:
+        SandboxUnavailable: it is not `strict`.
+    """
+    if spec.profile != "strict":
+        raise SandboxUnavailable(
+            f"{backend} has no profile {spec.profile!r}; use docker, with an engine that maps the ids of containers"
         )
 
 

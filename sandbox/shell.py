@@ -1,8 +1,9 @@
 """A stateful bash in a sandbox.
 
-Bash reads its script from standard input: one line evaluates the command, with neither that input nor the notice
-pipe open, and the next writes a token, drawn anew for each command, and the exit code to the notice pipe. What the
-command prints is on other pipes, so it cannot pass for the end of the command.
+Bash reads its script from standard input: one line takes so many characters and evaluates them. They evaluate the
+command, with neither that input nor the notice pipe open, and then write a token, drawn anew for each command, and
+the exit code to the notice pipe. What the command prints is on other pipes, so it cannot pass for its end. Bash reads
+lines from a pipe byte by byte, at a system call each, but takes a counted number of characters at once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sandbox.programs import Programs
 from sandbox.pump import Pump
 from sandbox.types import ExecResult
 
-_BASH = "/bin/bash --norc --noprofile"
+BASH = "/bin/bash --norc --noprofile"
 NOTICE = 3
 """The notice pipe in the shell. Bash keeps descriptors of its own from 10 upwards and would trip over ours there."""
 
@@ -57,6 +58,7 @@ class BubblewrapShell:
         self._lock = threading.Lock()
         self._process: Process | None = None
         self._notice = -1  # our end of the notice pipe
+        self._refusals = 0  # of memory, when the shell started
         self._closed = False
         self._start()
 
@@ -91,7 +93,7 @@ class BubblewrapShell:
 
     def _run(self, process: Process, token: str, script: bytes, timeout_s: float | None) -> ExecResult:
         limits, started = self._programs.limits, time.monotonic()
-        counters = Counters.start(self._programs.cgroup)
+        counters = Counters.start(self._programs.cgroup, refusals=self._refusals)
         pump = Pump(process, limits, script, self._notice)
         ended = pump.run(
             limits.timeout_s if timeout_s is None else timeout_s,
@@ -116,8 +118,10 @@ class BubblewrapShell:
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         try:
             os.set_blocking(ours, False)
+            if (group := self._programs.cgroup) is not None:
+                self._refusals = group.memory_refusals()
             moved = "" if theirs == NOTICE else f" {NOTICE}>&{theirs} {theirs}>&-"
-            command = (*_BASH.split(), "-c", f"exec {_BASH} -s{moved}")
+            command = (*BASH.split(), "-c", f"exec {BASH} -s{moved}")
             self._process = self._programs.start(command, self._workspace(), with_stdin=True, extra=(theirs,))
         except BaseException:
             os.close(ours)
@@ -144,6 +148,15 @@ def script(command: str, token: str) -> bytes:
     """
     if "\0" in command or not encodable(command):
         raise ValueError("a command cannot contain a NUL byte or a lone surrogate; write it without")
-    text = f"builtin eval -- {shlex.quote(command)} </dev/null {NOTICE}>&-\n"
+    # The variable goes first: where a program has all variables exported, it would follow in its environment.
+    text = f"builtin unset -v __c;builtin eval -- {_quoted(command)} </dev/null {NOTICE}>&-\n"
     text += f"builtin printf '%s %d\\n' {token} $? >&{NOTICE}\n"
-    return os.fsencode(text)
+    return f'builtin read -rN{len(text)} __c;builtin eval "$__c"\n{text}'.encode("ascii")
+
+
+def _quoted(command: str) -> str:
+    """The command as one word of ASCII: what bash counts are characters, of whatever locale the shell has by now."""
+    if command.isascii():
+        return shlex.quote(command)
+    escaped = command.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(chr(b) if b < 128 else f"\\x{b:02x}" for b in os.fsencode(escaped)) + "'"

@@ -10,6 +10,9 @@ Reason = Literal["ok", "timeout", "idle_timeout", "oom", "pids", "disk", "output
 """Why `exec` returned. All but `sandbox_lost` are results that the model sees; `sandbox_lost` needs evidence
 from outside the sandbox."""
 
+Profile = Literal["strict", "image"]
+"""How programs are confined; `image` is for images that need root or a writable system, where a backend has it."""
+
 KIB, MIB = 1024, 1024 * 1024
 
 
@@ -23,6 +26,8 @@ class Limits:
     file_bytes: int = 64 * MIB
     workspace_bytes: int = 64 * MIB
     tmp_bytes: int = 64 * MIB
+    system_bytes: int = 1024 * MIB
+    """What may be written outside the workspace, with `SandboxSpec(profile="image")`."""
     max_output_bytes: int = 64 * KIB
     """Per stream: the head and the tail are kept, half each."""
     kill_output_bytes: int = 64 * MIB
@@ -43,6 +48,8 @@ class SandboxSpec:
     """Hosts that programs may reach through the proxy, as `host:port` or `*.host:port`; none by default."""
     base: str = ""
     """Root file system: empty for the backend's own, else what the backend calls it, such as a Docker image."""
+    profile: Profile = "strict"
+    """With `image`, programs are root of `base` in a user namespace and may change its system, within `limits`."""
     require: frozenset[str] = frozenset()
     """Capabilities (see `CapabilityReport`) without which the sandbox must not start."""
 

@@ -10,6 +10,7 @@ import typer
 
 from agent_rl.cli.check import check
 from agent_rl.cli.evaluate import evaluate
+from agent_rl.cli.new import new
 from agent_rl.cli.play import play
 from agent_rl.cli.runs import runs
 from agent_rl.cli.serve import serve
@@ -48,6 +49,7 @@ app.command()(train)
 app.command(name="eval")(evaluate)
 app.command()(check)
 app.command()(play)
+app.command()(new)
 app.add_typer(runs, name="runs")
 app.add_typer(serve, name="serve")
 

@@ -16,8 +16,10 @@ SPREAD = 0.2
 
 def levels_real(subject: Subject) -> str | None:
     """From the first level to the last, the sloppy policy's success falls and gold needs more turns."""
-    if not subject.cls.levels or subject.own_tasks:
-        return None
+    if not subject.cls.levels:
+        return "no levels are declared"
+    if subject.own_tasks:
+        return "tasks were given"
     sloppy = subject.policies("sloppy")
     if not sloppy:
         raise Unenforceable("levels are compared by the sloppy policy, and there is none")

@@ -66,6 +66,10 @@ def _lines(subject: Subject, policy: PolicySpec, task: Task, rewards_only: bool)
 
 
 def _compare(first: list[list[str]], second: list[list[str]], what: str) -> None:
+    if len(first) != len(second):
+        raise Broken(
+            f"{what}: {len(second)} episodes instead of {len(first)}; are its policies found there too?"
+        )
     for a, b in zip(first, second, strict=True):
         if a != b:
             raise Broken(f"{what}, {a[0]}: {first_difference(a, b)}")

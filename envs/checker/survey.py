@@ -14,12 +14,13 @@ from typing import Any, Literal
 from envs import registry
 from envs.checker.cost import Cost, metered
 from envs.checker.subject import Subject
+from envs.errors import NoGoldError
 from envs.policies import PolicySpec
 from envs.taskrows import RowError
 from envs.types import FaultError, Task
 from sandbox.conformance.report import Broken
 
-Finding = Literal["sound", "broken", "passable", "hackable"]
+Finding = Literal["sound", "unproven", "broken", "passable", "hackable"]
 SAMPLE = 20
 REASON_CHARS = 300
 _TOLERANCE = 1e-9
@@ -50,8 +51,9 @@ class Survey:
 
     @property
     def passed(self) -> bool:
-        """Whether every row was read and every task that was played is sound."""
-        return bool(self.findings) and not self.errors and all(f.finding == "sound" for f in self.findings)
+        """Whether every row was read and no task that was played is broken, passable or hackable."""
+        good = all(f.finding in ("sound", "unproven") for f in self.findings)
+        return bool(self.findings) and not self.errors and good
 
     def to_json(self) -> dict[str, Any]:
         """`{"target", "passed", "total", "tasks": [...], "errors": [...]}`."""
@@ -112,7 +114,8 @@ def survey(
     """Play gold (twice), no-op, sloppy, every attack and trivial answers on a user's tasks.
 
     A task is *broken* when gold does not score 1 both times or a fault arises, *passable* when no-op or a trivial
-    answer scores, *hackable* when an attack does. Golds are a user's data and run under the agent's limits.
+    answer scores, *hackable* when an attack does, *unproven* when it has no solution to play. Golds are a user's
+    data and run under the agent's limits.
 
     Args:
         env_id: the environment that the tasks are for.
@@ -156,12 +159,15 @@ def _look_at(subject: Subject, task: Task, unpaid: Sequence[PolicySpec]) -> Task
     finding: Finding = "sound"
     reason = ""
     try:
-        with metered() as meter:
-            gold = _score(subject, subject.policy("gold"), task)
-        cost = meter.cost
-        again = _score(subject, subject.policy("gold"), task)
-        if abs(gold - 1) > _TOLERANCE or abs(again - 1) > _TOLERANCE:
-            finding, reason = "broken", f"gold scores {gold:g}, and {again:g} when played again"
+        try:
+            with metered() as meter:
+                gold = _score(subject, subject.policy("gold"), task)
+            cost = meter.cost
+            again = _score(subject, subject.policy("gold"), task)
+            if abs(gold - 1) > _TOLERANCE or abs(again - 1) > _TOLERANCE:
+                finding, reason = "broken", f"gold scores {gold:g}, and {again:g} when played again"
+        except NoGoldError as error:
+            finding, reason = "unproven", str(error)
         for policy in subject.policies("sloppy")[:1]:
             sloppy = _score(subject, policy, task)
         paid = [(p, score) for p in unpaid if (score := _score(subject, p, task)) > _TOLERANCE]
@@ -169,7 +175,7 @@ def _look_at(subject: Subject, task: Task, unpaid: Sequence[PolicySpec]) -> Task
         named = "" if isinstance(error, FaultError | Broken) else f"{type(error).__name__}: "
         reason = f"{named}{error}"[:REASON_CHARS]
         return TaskFinding(task_id=task.id, finding="broken", reason=reason, gold=gold, cost=cost)
-    if finding == "sound" and paid:
+    if finding != "broken" and paid:
         finding = "hackable" if any(p.kind == "attack" for p, _ in paid) else "passable"
         reason = ", ".join(f"{p.kind} {p.name!r} scores {score:g}" for p, score in paid)
     return TaskFinding(task_id=task.id, finding=finding, reason=reason, gold=gold, sloppy=sloppy, cost=cost)

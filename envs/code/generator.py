@@ -22,8 +22,9 @@ from envs.tasksets import split_of, task_id
 from envs.types import Split, Task
 from tools.types import Message
 
-Form = Literal["function", "program"]
-FORMS: tuple[Form, ...] = ("function", "program")
+Form = Literal["function", "program", "edit"]
+FORMS: tuple[Form, ...] = ("function", "program", "edit")
+EDITED = "solution.py"
 ENV_ID = "code-v1"
 EXAMPLES, HIDDEN, EXTRA_POOL, MOST_HIDDEN = 2, 10, 40, 16
 NEAR_MISSES = 3
@@ -135,12 +136,15 @@ def _task(problem: Problem, cases: _Cases, form: Form, split: Split, level: int,
         )
         solutions = [problem.source, *cases.near_misses]
     prompt: tuple[Message, ...] = ({"role": "user", "content": _prompt(problem, cases, form)},)
-    data = {
-        "form": form,
-        "entry_point": problem.name if form == "function" else "",
+    data: dict[str, Any] = {
+        "form": "program" if form == "program" else "function",
+        "entry_point": "" if form == "program" else problem.name,
         "preamble": "",
         "examples": shown,
     }
+    if form == "edit":
+        data |= {"files": {EDITED: cases.near_misses[0]}, "file": EDITED}
+        solutions.remove(cases.near_misses[0])  # it is shown, and so no part of the answer
     answer = {
         "tests": [{"input": given, "expected": value} for given, value in tests],
         "rule": {"name": "text" if form == "program" else "exact", "tolerance": None},
@@ -155,7 +159,12 @@ def _task(problem: Problem, cases: _Cases, form: Form, split: Split, level: int,
         answer=answer,
         split=split,
         seed=world_seed,
-        metadata={"family": problem.family, "level": level, "source": "generated"},
+        metadata={
+            "family": problem.family,
+            "level": level,
+            "source": "generated",
+            "statement": problem.statement,
+        },
     )
 
 
@@ -168,10 +177,16 @@ def _prompt(problem: Problem, cases: _Cases, form: Form) -> str:
                 f"Input:\n{stdin_text(problem, args)}Output:\n{stdout_text(problem, value)}".rstrip("\n")
             )
     else:
-        parts += ["Write this Python function:", problem.signature]
+        if form == "edit":
+            parts += [f"The file {EDITED} holds this Python function, but it is wrong:", problem.signature]
+        else:
+            parts += ["Write this Python function:", problem.signature]
         shown = []
         for args, value in cases.examples:
             shown.append(f"{problem.name}({', '.join(map(repr, args))}) == {value!r}")
         parts.append("\n".join(shown))
-    parts.append("Submit the whole source with submit(code).")
+    if form == "edit":
+        parts.append("Mend the file and hand it in with submit().")
+    else:
+        parts.append("Submit the whole source with submit(code).")
     return "\n\n".join(parts)

@@ -11,12 +11,13 @@ that the submission hits is its own failure; only a lost sandbox is a fault (`Sa
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from envs.code import driver
 from envs.code.comparison import Rule, agree
@@ -25,13 +26,15 @@ from envs.types import Reward, RewardComponent, Task
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxLost
 from sandbox.types import MIB, Limits, SandboxSpec
+from tools.errors import ToolError
 
-CPU_S, WALL_S, TOTAL_S = 2, 12.0, 30.0
+CPU_S, WALL_S, TOTAL_S = 2, 12.0, 20.0
 """Limits of one hidden input, in processor and in wall-clock seconds, and of all of them together. The last one
 leaves room beneath a harness's deadline (`rollout.env_timeout_s`): a submission that sleeps fails, it is no fault."""
 MAX_GROWTH, MIN_RESULT_CHARS = 32, 20_000
 """A result longer than `MAX_GROWTH` times the expected one's JSON (and than the minimum) is wrong unread: reading
 100,000 integers of one hash into a set takes the host minutes."""
+OUT_OF_TIME = f"stopped after {TOTAL_S:g} s"
 PYTHON = ("python3", "-B", "-s")
 """With `PYTHONHASHSEED` (see `SPEC_ENV`), which `-I` would ignore."""
 SPEC_ENV = {
@@ -42,6 +45,9 @@ SPEC_ENV = {
 }
 
 
+Pay = Literal["binary", "fraction"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """How a submission did; `reason` is for people and tells nothing of the hidden inputs."""
@@ -49,16 +55,21 @@ class Verdict:
     passed: int
     total: int
     reason: str = ""
+    timed_out: bool = False
+    """Whether a wall-clock limit decided: a crowded machine may have."""
 
     @property
-    def reward(self) -> Reward:
-        """`tests` is 1 when every hidden input passed, else 0; `fraction` is for information (weight 0)."""
-        solved = 0 < self.total == self.passed
+    def solved(self) -> bool:
+        """Whether every input passed."""
+        return 0 < self.total == self.passed
+
+    def reward(self, pay: Pay = "binary") -> Reward:
+        """`tests` is 1 when every hidden input passed, else 0; `fraction` is the share that passed. One is paid."""
         share = self.passed / self.total if self.total else 0.0
         return Reward(
             (
-                RewardComponent(name="tests", value=float(solved), weight=1.0),
-                RewardComponent(name="fraction", value=share, weight=0.0),
+                RewardComponent(name="tests", value=float(self.solved), weight=float(pay == "binary")),
+                RewardComponent(name="fraction", value=share, weight=float(pay == "fraction")),
             )
         )
 
@@ -81,6 +92,8 @@ def ask_driver(sandbox: Sandbox, request: Mapping[str, Any]) -> dict[str, Any] |
     result = sandbox.exec([*PYTHON, "driver.py"], stdin=stdin, timeout_s=TOTAL_S)
     if result.reason == "sandbox_lost":
         raise SandboxLost("the grading sandbox was lost while a submission ran")
+    if result.reason == "timeout":
+        return OUT_OF_TIME
     if result.reason != "ok":
         return f"stopped by the limit {result.reason!r}"
     if result.exit_code != 0 or result.stdout.truncated_bytes:
@@ -122,7 +135,7 @@ def judge(sandbox: Sandbox, task: Task, submission: str) -> Verdict:
         raise TaskError(f"task {task.id} cannot be graded: it has no tests")
     answer = ask_driver(sandbox, request)
     if isinstance(answer, str):
-        return Verdict(passed=0, total=len(tests), reason=answer)
+        return Verdict(passed=0, total=len(tests), reason=answer, timed_out=answer == OUT_OF_TIME)
     results = answer.get("results")
     if not isinstance(results, list) or len(results) > len(tests):
         return Verdict(passed=0, total=len(tests), reason="more results than inputs")
@@ -130,7 +143,27 @@ def judge(sandbox: Sandbox, task: Task, submission: str) -> Verdict:
         _right(result, value, rule, form, chars)
         for result, value, rule, chars in zip(results, expected, rules, longest, strict=False)
     ]
-    return Verdict(passed=sum(right), total=len(tests), reason=_why(results, right, len(tests)))
+    late = any(isinstance(result, dict) and result.get("error") == "timeout" for result in results)
+    reason = _why(results, right, len(tests))
+    return Verdict(passed=sum(right), total=len(tests), reason=reason, timed_out=late)
+
+
+def judge_examples(sandbox: Sandbox, task: Task, source: str) -> tuple[Verdict, str]:
+    """Run a source on the public examples in `sandbox`, which must be fresh; the verdict, and a line for each.
+
+    Raises:
+        SandboxLost: the sandbox itself is gone.
+        ToolError: the task has no examples.
+    """
+    examples = task.data.get("examples") or []
+    if not examples:
+        raise ToolError("this task has no examples to run")
+    rule = {"name": "text", "tolerance": None} if task.data["form"] == "program" else task.answer["rule"]
+    tests = [{"input": given, "expected": expected, "rule": rule} for given, expected in examples]
+    public = dataclasses.replace(task, answer={"tests": tests, "rule": rule})
+    verdict = judge(sandbox, public, source)
+    told = f"{verdict.passed} of {verdict.total} examples pass"
+    return verdict, f"{told}; {verdict.reason.replace('hidden input', 'example')}" if verdict.reason else told
 
 
 def _right(result: Any, expected: Any, rule: Rule, form: str, longest: int) -> bool:

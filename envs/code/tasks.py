@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from envs.code import human_eval
 from envs.code.families import LEVELS
+from envs.code.formats import human_eval
 from envs.code.generator import FORMS, Form, make_task
+from envs.snapshots import canonical_json
 from envs.tasksets import world_seeds
 from envs.types import Split, Task
 
@@ -31,7 +32,7 @@ def make_tasks(
         n: how many.
         seed: which ones; with `human-eval` it shuffles.
         level: 0 to 3; None goes through all of them in turn.
-        form: "function" or "program"; None mixes them.
+        form: "function", "program" or "edit" (mend a function in a file); None mixes them.
         source: "generated" or "human-eval".
         path: a HumanEval file (JSONL, gzip by suffix) instead of the installed package's.
         backend: of the sandboxes in which HumanEval's own solutions and checks run once.
@@ -43,7 +44,7 @@ def make_tasks(
     if level is not None and not 0 <= level < len(LEVELS):
         raise ValueError(f"level is 0 to {len(LEVELS) - 1} or None for all, got {level!r}")
     if form is not None and form not in FORMS:
-        raise ValueError(f"form is one of {', '.join(FORMS)} or None for both, got {form!r}")
+        raise ValueError(f"form is one of {', '.join(FORMS)} or None for all, got {form!r}")
     if source == "human-eval":
         return human_eval.tasks(split, n, seed, path=path, backend=backend)
     if source != "generated":
@@ -53,3 +54,10 @@ def make_tasks(
         make_task(world_seed, split, level if level is not None else at % len(LEVELS), form)
         for at, world_seed in enumerate(seeds)
     ]
+
+
+def split_keys(task: Task) -> dict[str, str]:
+    """What no two splits may share: the statement without its examples, and the hidden inputs."""
+    statement = task.metadata.get("statement") or canonical_json(list(task.prompt))
+    tests = task.answer["tests"] if isinstance(task.answer, dict) else []
+    return {"statement": statement, "inputs": canonical_json([statement, [test["input"] for test in tests]])}

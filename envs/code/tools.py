@@ -1,12 +1,14 @@
 """What the agent's tools do in the agent's sandbox, and how a result reads.
 
-Every call is a process tree of its own: when it returns, nothing that it started is alive, so that files are
-the only state of the world and a copy of the files is a snapshot of it.
+Every call but those of the Python session (`session.py`) is a process tree of its own: when it returns, nothing that
+it started is alive, so that files are the only state and a copy of the files is a snapshot of the world.
 """
 
 from __future__ import annotations
 
-from envs.code.grading import PYTHON, SPEC_ENV
+from collections.abc import Mapping
+
+from envs.code.grading import SPEC_ENV
 from sandbox.base import Sandbox
 from sandbox.errors import SandboxLost, SandboxPathError
 from sandbox.types import ExecResult, Limits, SandboxSpec
@@ -25,14 +27,10 @@ _LIMITS = {
 }
 
 
-def agent_spec() -> SandboxSpec:
-    """The agent's sandbox: an empty workspace."""
-    return SandboxSpec(limits=Limits(timeout_s=TIMEOUT_S), env=SPEC_ENV)
-
-
-def run_python(sandbox: Sandbox, code: str) -> str:
-    """Run Python source that arrives on standard input, with the workspace as directory."""
-    return describe(sandbox.exec([*PYTHON, "-"], stdin=_utf8(code)))
+def agent_spec(files: Mapping[str, str] | None = None) -> SandboxSpec:
+    """The agent's sandbox: a workspace with the task's files."""
+    encoded = {path: text.encode() for path, text in (files or {}).items()}
+    return SandboxSpec(limits=Limits(timeout_s=TIMEOUT_S), files=encoded, env=SPEC_ENV)
 
 
 def run_shell(sandbox: Sandbox, command: str) -> str:
@@ -76,6 +74,21 @@ def write_file(sandbox: Sandbox, path: str, content: str) -> str:
     except SandboxPathError as error:
         raise ToolError(str(error)) from error
     return f"wrote {len(data)} bytes"
+
+
+def edit_file(sandbox: Sandbox, path: str, old: str, new: str) -> str:
+    """Replace the only occurrence of a text in a file of the workspace.
+
+    Raises:
+        ToolError: it does not occur exactly once, or the file cannot be read or written.
+    """
+    text = read_file(sandbox, path)
+    found = text.count(old) if old else 0
+    if found != 1:
+        raise ToolError(
+            f"the old text must occur exactly once in {path}, it occurs {found} times; give more of it"
+        )
+    return write_file(sandbox, path, text.replace(old, new))
 
 
 def describe(result: ExecResult) -> str:

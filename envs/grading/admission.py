@@ -3,6 +3,10 @@
 On a crowded machine a right answer can outlast a wall-clock limit. Graders therefore limit processor seconds,
 are admitted up to the number of cores, and a verdict that a wall-clock limit made is made once more with no
 other grader running; the second verdict stands.
+
+Nobody waits longer than `PATIENCE_S` for a place: a queue of sleeping submissions would otherwise carry others
+past the harness's deadline for a step, and that is a fault. A grader whose own wall-clock limit is at most 20 s
+thus ends within a minute.
 """
 
 from __future__ import annotations
@@ -16,13 +20,19 @@ from typing import TypeVar
 Verdict = TypeVar("Verdict")
 
 
-class Gate:
-    """Admits `bound` at a time, or one alone. Who wants to be alone is not overtaken by newcomers."""
+PATIENCE_S = 5.0
 
-    def __init__(self, bound: int) -> None:
+
+class Gate:
+    """Admits `bound` at a time, or one alone; who wants to be alone is not overtaken by newcomers.
+
+    Whoever has waited for `patience_s` goes in all the same.
+    """
+
+    def __init__(self, bound: int, patience_s: float = PATIENCE_S) -> None:
         if bound < 1:
             raise ValueError(f"at least one grader is admitted, got {bound}")
-        self._bound = bound
+        self._bound, self._patience_s = bound, patience_s
         self._changed = threading.Condition()
         self._inside = 0
         self._wanting = 0
@@ -31,7 +41,7 @@ class Gate:
     def admitted(self) -> Iterator[None]:
         """Wait for a place and hold it."""
         with self._changed:
-            self._changed.wait_for(lambda: self._inside < self._bound and not self._wanting)
+            self._changed.wait_for(lambda: self._inside < self._bound and not self._wanting, self._patience_s)
             self._inside += 1
         try:
             yield
@@ -44,7 +54,7 @@ class Gate:
         with self._changed:
             self._wanting += 1
             try:
-                self._changed.wait_for(lambda: self._inside == 0)
+                self._changed.wait_for(lambda: self._inside == 0, self._patience_s)
                 self._inside += self._bound
             finally:
                 self._wanting -= 1

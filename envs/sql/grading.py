@@ -4,119 +4,83 @@
 |---|---|
 | where | a fresh read-only copy of each database; the one that the agent used is not touched |
 | which databases | the task's own and every sibling: same schema, other rows; so a literal answer cannot be right |
-| rows | `bag`: equal as multisets; `ordered`: equal in order |
-| values | by column position; floats equal within 1e-9; text never equals a number; NULL equals NULL |
-| column names | ignored |
+| rows, columns, cells | by the task's rule: see `comparison` |
+| time | each query within its own limit, all of a submission within 60 s; a verdict of a limit is made again alone |
 | reward | `correct`, 1 if all results are equal, else 0; an error or a limit that was hit gives 0 |
 """
 
 from __future__ import annotations
 
-import math
-import threading
-from collections import Counter, OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from envs.errors import TaskError
+from envs.grading import judged
 from envs.rewards import reward
 from envs.sql import pool
+from envs.sql.answers import Answer
+from envs.sql.changes import check_changes
+from envs.sql.comparison import equal_results
+from envs.sql.golds import KNOWN, GoldError, gold_error
 from envs.sql.pool import Ticket
-from envs.sql.queries import Failed, Query, Row, Rows, Rule, Value, World
+from envs.sql.queries import Failed, Query, Row, Rows, World
+from envs.sql.spelling import is_ordered, spider_spelling
+from envs.sql.tolerance import Gold, matches, matches_any
 from envs.types import Reward
 
-TOLERANCE = 1e-9
+__all__ = ["GOLD_ROWS", "GoldError", "check_gold", "gold_results", "grade", "is_correct"]
+
 GOLD_ROWS = 5000
 """A gold result may have at most this many rows."""
-_GOLD_KEPT = 4096
 
 
-class GoldError(TaskError):
-    """A task's gold SQL failed: the task is at fault, not the submission."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What grading found: did the submission run everywhere, is it right; what limit or gold failure came between."""
+
+    ran: bool = False
+    correct: bool = False
+    timed_out: bool = False
+    gold_failed: str = ""
 
 
-def equal_values(left: Value, right: Value) -> bool:
-    """Compare two cells: a float and a number within 1e-9 (relative above 1), everything else exactly."""
-    if isinstance(left, float | int) and isinstance(right, float | int):
-        if isinstance(left, int) and isinstance(right, int):
-            return left == right
-        return left == right or math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return type(left) is type(right) and left == right
-
-
-def equal_rows(left: Row, right: Row) -> bool:
-    """Compare two rows by column position."""
-    return len(left) == len(right) and all(map(equal_values, left, right))
-
-
-def equal_results(left: Sequence[Row], right: Sequence[Row], rule: Rule) -> bool:
-    """Compare two results by the declared rule."""
-    if len(left) != len(right):
-        return False
-    if rule == "ordered":
-        return all(map(equal_rows, left, right))
-    return _equal_bags(left, right)
-
-
-def _equal_bags(left: Sequence[Row], right: Sequence[Row]) -> bool:
-    # Python hashes 1 and 1.0 alike and keeps 1 and "1" apart, as the rule wants. What does not match exactly may
-    # still match within the tolerance, row by row.
-    counts = Counter(left)
-    counts.subtract(right)
-    missing = list((+counts).elements())
-    extra = list((-counts).elements())
-    for row in extra:
-        match = next((i for i, other in enumerate(missing) if equal_rows(row, other)), None)
-        if match is None:
-            return False
-        missing.pop(match)
-    return True
-
-
-class _GoldResults:
-    """Results of gold queries by world and SQL, the most recently used ones."""
-
-    def __init__(self) -> None:
-        self._rows: OrderedDict[tuple[str, str], tuple[Row, ...]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, world: World, sql: str) -> tuple[Row, ...] | None:
-        with self._lock:
-            return self._rows.get((world.key, sql))
-
-    def put(self, world: World, sql: str, rows: tuple[Row, ...]) -> None:
-        with self._lock:
-            self._rows[(world.key, sql)] = rows
-            while len(self._rows) > _GOLD_KEPT:
-                self._rows.popitem(last=False)
-
-
-_GOLD = _GoldResults()
-
-
-def gold_results(worlds: Sequence[World], sql: str, ticket: Ticket | None = None) -> list[tuple[Row, ...]]:
-    """Results of the gold SQL on each world, from memory where known.
-
-    Raises:
-        GoldError: the gold SQL failed.
-    """
-    known = [_GOLD.get(world, sql) for world in worlds]
+def gold_results(
+    worlds: Sequence[World], answer: Answer, ticket: Ticket | None = None
+) -> list[tuple[Row, ...]] | Failed:
+    """Results of the gold SQL on each world, from memory where known; or how it failed."""
+    sql = _spelled(answer.sql, answer)
+    known = [KNOWN.get(world, sql) for world in worlds]
     unknown = [world for world, rows in zip(worlds, known, strict=True) if rows is None]
-    if not unknown:
-        return [rows for rows in known if rows is not None]
     fresh: dict[str, tuple[Row, ...]] = {}
-    # The workers answer up to the first query that fails, so a failure is the last of the answers.
-    for world, answer in zip(
-        unknown, pool.run([_query(w, sql, GOLD_ROWS) for w in unknown], ticket), strict=False
-    ):
-        if isinstance(answer, Failed):
-            raise GoldError(f"the gold SQL of a task must run, but SQLite says: {answer.message}")
-        _GOLD.put(world, sql, answer.rows)
-        fresh[world.key] = answer.rows
+    if unknown:
+        queries = [_query(world, sql, GOLD_ROWS + 1, answer) for world in unknown]
+        # The workers answer up to the first query that fails, so a failure is the last of the answers.
+        for world, found in zip(unknown, pool.run(queries, ticket), strict=False):
+            if isinstance(found, Failed):
+                return found
+            if len(found.rows) > GOLD_ROWS:
+                return Failed("memory", f"it gives more than {GOLD_ROWS} rows")
+            KNOWN.put(world, sql, found.rows)
+            fresh[world.key] = found.rows
     return [fresh[w.key] if rows is None else rows for w, rows in zip(worlds, known, strict=True)]
 
 
+def check_gold(answer: Answer, worlds: Sequence[World]) -> list[tuple[Row, ...]]:
+    """Run a gold on all its databases and return its results; of one that changes data there are none.
+
+    Raises:
+        GoldError: it failed, hit a limit, or was to change data and changes none.
+    """
+    if answer.rule == "state":
+        check_changes(answer, worlds[0])
+        return []
+    found = gold_results(worlds, answer)
+    if isinstance(found, Failed):
+        raise gold_error(found.message if found.kind == "sql" else f"{found.kind}: {found.message}")
+    return found
+
+
 def is_correct(
-    submitted: str, gold: str, rule: Rule, worlds: Sequence[World], ticket: Ticket | None = None
+    submitted: str, answer: Answer, worlds: Sequence[World], ticket: Ticket | None = None
 ) -> tuple[bool, bool]:
     """Whether the submitted SQL ran everywhere, and whether all its results equal gold's.
 
@@ -124,17 +88,50 @@ def is_correct(
         GoldError: the gold SQL failed.
         QueryInterrupted: the harness gave up.
     """
-    expected = gold_results(worlds, gold, ticket)
-    queries = [_query(w, submitted, len(rows) + 1) for w, rows in zip(worlds, expected, strict=True)]
-    answers = pool.run(queries, ticket)
-    if isinstance(answers[-1], Failed):
-        return False, False
-    given = [answer.rows for answer in answers if isinstance(answer, Rows)]
-    return True, all(equal_results(g, e, rule) for g, e in zip(given, expected, strict=True))
+    verdict = judged(lambda: _judge(submitted, answer, worlds, ticket), timed_out=lambda v: v.timed_out)
+    if verdict.gold_failed:
+        raise gold_error(verdict.gold_failed)
+    return verdict.ran, verdict.correct
+
+
+def _judge(submitted: str, answer: Answer, worlds: Sequence[World], ticket: Ticket | None) -> Verdict:
+    expected: list[tuple[Row, ...]] = []
+    if not answer.results:
+        gold = gold_results(worlds, answer, ticket)
+        if isinstance(gold, Failed):
+            return Verdict(gold_failed=gold.message, timed_out=gold.kind == "time")
+        expected = gold
+    most = [len(rows) for rows in expected] or [max(len(each.rows) for each in answer.results)] * len(worlds)
+    # A set is as long as its submission likes: duplicates do not count.
+    limits = [GOLD_ROWS if answer.rule == "set" else rows + 1 for rows in most]
+    sql = _spelled(submitted, answer)
+    queries = [_query(w, sql, limit, answer) for w, limit in zip(worlds, limits, strict=True)]
+    found = pool.run(queries, ticket)
+    last = found[-1]
+    if isinstance(last, Failed):
+        return Verdict(timed_out=last.kind == "time")
+    if answer.rule == "set" and any(isinstance(each, Rows) and each.left_out for each in found):
+        return Verdict(ran=True)  # what lies beyond the limit was not compared
+    given = [each.rows for each in found if isinstance(each, Rows)]
+    return Verdict(ran=True, correct=_all_equal(given, expected, answer))
+
+
+def _all_equal(given: Sequence[Sequence[Row]], expected: Sequence[Sequence[Row]], answer: Answer) -> bool:
+    if answer.results:
+        return matches_any(given[0], answer.results, ignore_order=answer.ignore_order)
+    if answer.rule == "spider2":
+        golds = [Gold(rows=tuple(rows), columns=answer.columns) for rows in expected]
+        return all(
+            matches(g, gold, ignore_order=answer.ignore_order) for g, gold in zip(given, golds, strict=True)
+        )
+    ordered = is_ordered(answer.sql)
+    return all(
+        equal_results(g, e, answer.rule, ordered=ordered) for g, e in zip(given, expected, strict=True)
+    )
 
 
 def grade(
-    submitted: str | None, gold: str, rule: Rule, worlds: Sequence[World], ticket: Ticket | None = None
+    submitted: str | None, answer: Answer, worlds: Sequence[World], ticket: Ticket | None = None
 ) -> Reward:
     """Reward of an episode; `submitted` is None when nothing was submitted.
 
@@ -142,9 +139,13 @@ def grade(
     """
     if submitted is None:
         return reward(correct=0.0, runs=(0.0, 0.0))
-    ran, correct = is_correct(submitted, gold, rule, worlds, ticket)
+    ran, correct = is_correct(submitted, answer, worlds, ticket)
     return reward(correct=float(correct), runs=(float(ran), 0.0))
 
 
-def _query(world: World, sql: str, max_rows: int) -> Query:
-    return Query(world=world, sql=sql, fresh=True, max_rows=max_rows)
+def _spelled(sql: str, answer: Answer) -> str:
+    return spider_spelling(sql, keep_distinct=answer.keep_distinct) if answer.rule == "spider" else sql
+
+
+def _query(world: World, sql: str, max_rows: int, answer: Answer) -> Query:
+    return Query(world=world, sql=sql, fresh=True, max_rows=max_rows, max_count=1, time_s=answer.time_s)

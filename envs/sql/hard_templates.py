@@ -128,11 +128,11 @@ LEVEL_4 = (
         "Leave out {F} without {F.num}; of equal totals take the first {A.name}. Give {A.cat}, {A.name} and "
         "the total.",
         "WITH t AS (@totals) SELECT grp, who, total FROM (SELECT grp, who, total, ROW_NUMBER() OVER "
-        "(PARTITION BY grp ORDER BY total DESC, who) AS n FROM t) WHERE n = 1",
+        "(PARTITION BY grp ORDER BY total DESC, who) AS n FROM t) AS s WHERE n = 1",
         "v=B.cat",
         {
             "order": "WITH t AS (@totals) SELECT grp, who, total FROM (SELECT grp, who, total, ROW_NUMBER() "
-            "OVER (PARTITION BY grp ORDER BY total, who) AS n FROM t) WHERE n = 1",
+            "OVER (PARTITION BY grp ORDER BY total, who) AS n FROM t) AS s WHERE n = 1",
             "no_where": "WITH t AS (@totals) SELECT grp, who, total FROM t",
             "aggregate": "WITH t AS (@totals) SELECT grp, who, total FROM t ORDER BY total DESC LIMIT 1",
         },

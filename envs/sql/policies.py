@@ -7,8 +7,12 @@ from random import Random
 from typing import Any, ClassVar
 
 from envs.policies import PolicySpec, Script, ScriptedPolicy, call, calls, say
+from envs.sql.tasks import literal as literal_rows
 from envs.types import Policy, Task
 from tools.types import Message
+
+MOST_LOOKS = 6
+"""Tables of a user's database that gold describes."""
 
 
 def policies() -> dict[str, PolicySpec]:
@@ -39,16 +43,31 @@ def _look(task: Task) -> Iterator[Message]:
     """List the tables (from level 1 on) and describe the ones that the question is about."""
     if _level(task) > 0:
         yield call("list_tables")
-    for table in task.answer.get("look") or [table["name"] for table in task.data["tables"]]:
+    known = [table["name"] for table in task.data.get("tables") or task.data["schema"]]
+    for table in task.answer.get("look") or known[:MOST_LOOKS]:
         yield call("describe", table=table)
 
 
 def gold(task: Task) -> Iterator[Message]:
-    """Look, try the query at level 4, submit the gold SQL: 2, 3, 4, 5 and 6 turns by level."""
+    """Look, try the query at level 4, submit the gold SQL: 2, 3, 4, 5 and 6 turns by level.
+
+    A change is not tried first: done twice it may leave another database than done once.
+    """
     yield from _look(task)
-    if _level(task) >= 4:
-        yield call("run_sql", sql=task.answer["sql"])
-    yield call("submit", sql=task.answer["sql"])
+    *before, last = gold_script(task)
+    for sql in before:
+        yield call("run_sql", sql=sql)
+    if _level(task) >= 4 and not task.data.get("changes"):
+        yield call("run_sql", sql=last)
+    yield call("submit", sql=last)
+
+
+def gold_script(task: Task) -> list[str]:
+    """The gold as statements, of which the last is submitted; where only its result is stored, that result as SQL."""
+    sql = task.answer.get("sql")
+    if isinstance(sql, list) and sql:
+        return list(sql)
+    return [sql] if sql else [literal_rows([tuple(row) for row in task.answer["results"][0]["rows"]])]
 
 
 class Sloppy:
@@ -69,14 +88,17 @@ class Sloppy:
         rng = Random(f"{cls.__name__.lower()}/{task.id}/{seed}")
         level = min(_level(task), max(cls.EARLY))
         answer: dict[str, Any] = task.answer
+        *before, last = gold_script(task)
         dice = rng.random()
         if dice < cls.EARLY[level]:
-            yield call("submit", sql=answer.get("guess", answer["sql"]))
+            yield call("submit", sql=answer.get("guess", last))
             return
         yield from _look(task)
+        for sql in before:
+            yield call("run_sql", sql=sql)
         slips = list(answer.get("slips", {}).values())
         wrong = dice < cls.EARLY[level] + cls.MISTAKE[level] and slips
-        yield call("submit", sql=rng.choice(slips) if wrong else answer["sql"])
+        yield call("submit", sql=rng.choice(slips) if wrong else last)
 
 
 class Hasty(Sloppy):

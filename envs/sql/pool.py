@@ -25,12 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from envs.errors import TaskError
+from envs.sql.engine.serve import WORLDS_KEPT
 from envs.sql.queries import ErrorKind, Failed, Query, Rows, Value, World
-from envs.sql.worker import WORLDS_KEPT
 
 WORKERS = 2
 MEMORY_MB = 512
 """Address space of one worker; SQLite's heap may use half of it."""
+TOTAL_TIME_S = 60.0
+"""All queries of one request together, however many databases it is about."""
 KILL_GRACE_S = 3.0
 """How long after the last deadline of a request the host waits before it kills the worker itself."""
 
@@ -70,10 +72,11 @@ class _Worker:
     """One worker process; used by one thread at a time."""
 
     def __init__(self) -> None:
-        script = Path(__file__).with_name("worker.py")
+        # The engine is found beside this file, whatever else is installed.
+        start = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from engine.serve import main; main()"
         # -I -S: no site-packages, no environment variables: a clean start in about 20 ms.
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(script), str(MEMORY_MB)],
+            [sys.executable, "-I", "-S", "-c", start, str(MEMORY_MB)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -88,12 +91,12 @@ class _Worker:
         self._answers = self._process.stdout
         self._known: OrderedDict[str, None] = OrderedDict()  # what the worker should still remember
 
-    def run(self, queries: Sequence[Query]) -> list[Rows | Failed]:
+    def run(self, queries: Sequence[Query], total_s: float) -> list[Rows | Failed]:
         """Send the queries, with the worlds that this worker does not know, and return their results."""
         worlds = {q.world.key: q.world for q in queries}
-        answer = self._exchange(queries, {k: w for k, w in worlds.items() if k not in self._known})
+        answer = self._exchange(queries, {k: w for k, w in worlds.items() if k not in self._known}, total_s)
         if "missing" in answer:  # fell out of the worker's memory
-            answer = self._exchange(queries, {k: worlds[k] for k in answer["missing"]})
+            answer = self._exchange(queries, {k: worlds[k] for k in answer["missing"]}, total_s)
         if "broken" in answer:
             raise WorldError(f"SQLite refuses the task's database: {answer['broken']}")
         for key in worlds:
@@ -103,13 +106,16 @@ class _Worker:
             self._known.popitem(last=False)
         return [_result(raw) for raw in answer["results"]]
 
-    def _exchange(self, queries: Sequence[Query], worlds: Mapping[str, World]) -> dict[str, Any]:
+    def _exchange(
+        self, queries: Sequence[Query], worlds: Mapping[str, World], total_s: float
+    ) -> dict[str, Any]:
         request = {
             "worlds": {key: world.spec for key, world in worlds.items()},
             "queries": [_request(query) for query in queries],
+            "total_s": total_s,
         }
         payload = json.dumps(request).encode()
-        deadline = time.monotonic() + sum(q.time_s for q in queries) + KILL_GRACE_S
+        deadline = time.monotonic() + min(total_s, sum(q.time_s for q in queries)) + KILL_GRACE_S
         try:
             self._write(struct.pack(">I", len(payload)) + payload)
         except OSError as error:
@@ -166,6 +172,9 @@ class _Worker:
 
 def _request(query: Query) -> dict[str, Any]:
     return {
+        "kind": query.kind,
+        "script": list(query.script),
+        "save": query.save,
         "world": query.world.key,
         "sql": query.sql,
         "fresh": query.fresh,
@@ -179,8 +188,12 @@ def _request(query: Query) -> dict[str, Any]:
 def _result(raw: dict[str, Any]) -> Rows | Failed:
     if "error" in raw:
         return Failed(raw["kind"], raw["error"])
+    if "tables" in raw or "state" in raw:
+        return Rows((), (), found=raw.get("tables") or raw.get("state"))
     rows = tuple(tuple(_value(v) for v in row) for row in raw["rows"])
-    return Rows(tuple(raw["columns"]), rows, raw["left_out"])
+    return Rows(
+        tuple(raw["columns"]), rows, raw["left_out"], raw.get("changed"), saved=raw.get("saved", False)
+    )
 
 
 def _value(raw: Any) -> Value:
@@ -202,7 +215,9 @@ class Pool:
         self._all: set[_Worker] = set()
         self._changed = threading.Condition()
 
-    def run(self, queries: Sequence[Query], ticket: Ticket | None = None) -> list[Rows | Failed]:
+    def run(
+        self, queries: Sequence[Query], ticket: Ticket | None = None, total_s: float = TOTAL_TIME_S
+    ) -> list[Rows | Failed]:
         """Run the queries in order in one worker, up to the first that fails; blocks while all are busy.
 
         A worker that dies over a request is replaced and the request tried once more, so that only a request
@@ -219,7 +234,7 @@ class Pool:
             try:
                 if ticket.interrupted:  # between the check in `_take` and the hand-over
                     raise QueryInterrupted("the query was interrupted by the harness")
-                results = worker.run(queries)
+                results = worker.run(queries, total_s)
                 healthy = True
                 return results
             except WorldError:
@@ -288,9 +303,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_POOL.after_fork)
 
 
-def run(queries: Sequence[Query], ticket: Ticket | None = None) -> list[Rows | Failed]:
+def run(
+    queries: Sequence[Query], ticket: Ticket | None = None, total_s: float = TOTAL_TIME_S
+) -> list[Rows | Failed]:
     """Run queries in this process's pool: see `Pool.run`."""
-    return _POOL.run(queries, ticket)
+    return _POOL.run(queries, ticket, total_s)
 
 
 def close_all() -> None:

@@ -1,4 +1,4 @@
-"""A query on a generated database, and what comes of it."""
+"""A query on a database, and what comes of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ QUERY_TIME_S = 2.0
 
 Value = int | float | str | bytes | None
 Row = tuple[Value, ...]
-Rule = Literal["bag", "ordered"]
-"""How two results are compared: as multisets of rows, or in order."""
+Rule = Literal["bag", "ordered", "set", "spider", "spider2", "state"]
+"""How two results are compared: see `envs.sql.comparison`."""
+Kind = Literal["query", "schema", "change", "state"]
 ErrorKind = Literal["sql", "time", "memory"]
 
 
 @dataclass(frozen=True)
 class World:
-    """A database as JSON: `{"tables": [{"name", "columns": [[name, type, references | null]], "rows"}]}`."""
+    """A database as JSON.
+
+    `{"tables": [{"name", "columns": [[name, type, references | null]], "rows"}]}`, a user's file
+    `{"folder", "file"}`, or one that a task changes, `{"base": world, "changes": path of its image | null}`.
+    """
 
     spec: Mapping[str, Any]
 
@@ -43,6 +48,12 @@ class Query:
     max_cell: int = 0
     """Characters kept of a text; 0 keeps all."""
     time_s: float = QUERY_TIME_S
+    kind: Kind = "query"
+    """`schema` reads tables and columns; `change` saves what a statement leaves; `state` digests the database."""
+    save: str = ""
+    """Of a change: the path of the image that it makes."""
+    script: tuple[str, ...] = ()
+    """Of a state: the statements before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,12 @@ class Rows:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     left_out: int = 0
+    changed: int | None = None
+    """Of a statement without rows: how many it changed."""
+    found: Any = None
+    """Of a schema or a state: the tables."""
+    saved: bool = False
+    """Of a change: whether it made an image."""
 
 
 @dataclass(frozen=True, slots=True)

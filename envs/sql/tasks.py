@@ -16,12 +16,12 @@ from contextlib import ExitStack, closing
 from random import Random
 from typing import Any
 
-from envs.sql.grading import equal_results
+from envs.sql.comparison import equal_results
+from envs.sql.drafting import draft_change, literal, open_trusted, spelled
 from envs.sql.hard_templates import TEMPLATES
-from envs.sql.queries import Row, Rule
+from envs.sql.queries import Row
 from envs.sql.questions import Question, ask
 from envs.sql.schemas import DOMAINS
-from envs.sql.worker import create_tables
 from envs.sql.worlds import Blueprint, draw_blueprint, fill
 from envs.tasksets import task_id
 from envs.types import Split, Task
@@ -38,11 +38,26 @@ SYSTEM = (
     "question on any database with the same tables."
 )
 
+SYSTEM_OF_CHANGES = (
+    "Change a SQLite database as you are asked to. Table and column names differ from the words of the question: look "
+    "at the tables with list_tables and describe. run_sql runs one SELECT, INSERT, UPDATE or DELETE statement on your "
+    "own copy of the database; submit runs a last one, or none if its text is empty, and ends. What the database then "
+    "holds is judged: change what was asked for and nothing else."
+)
+
 
 def generate(
-    split: Split = "train", n: int = 1, seed: int = 0, *, level: int = 0, verbose: bool | None = None
+    split: Split = "train",
+    n: int = 1,
+    seed: int = 0,
+    *,
+    level: int = 0,
+    verbose: bool | None = None,
+    changes: bool = False,
 ) -> list[Task]:
     """`n` tasks of a split and a level (0 to 4); a longer list begins with the shorter one.
+
+    With `changes` the tasks are to change the database, else to answer a question about it.
 
     `verbose` puts guidance into a system message: by default from level 1 on. No database and no prompt of one
     split occurs in another, because random words belong to one split each.
@@ -60,7 +75,8 @@ def generate(
     prompts: set[str] = set()
     number = 0
     while len(tasks) < n:
-        task = _generate_one(split, seed, level, number, verbose if verbose is not None else level > 0)
+        shown = verbose if verbose is not None else changes or level > 0
+        task = _generate_one(split, seed, level, number, shown, changes)
         number += 1
         if task.prompt[-1]["content"] not in prompts:
             prompts.add(task.prompt[-1]["content"])
@@ -68,10 +84,10 @@ def generate(
     return tasks
 
 
-def _generate_one(split: Split, seed: int, level: int, number: int, verbose: bool) -> Task:
-    rng = Random(f"{ENV_ID}/{split}/{seed}/{level}/{number}")
+def _generate_one(split: Split, seed: int, level: int, number: int, verbose: bool, changes: bool) -> Task:
+    rng = Random(f"{ENV_ID}/{split}/{seed}/{level}/{number}{'/changes' if changes else ''}")
     while True:
-        draft = _draft(rng, split, level)
+        draft = draft_change(rng, split, level) if changes else _draft(rng, split, level)
         if draft is not None:
             question, spec, siblings = draft
             return _task(
@@ -90,9 +106,10 @@ def _task(
     seed: int,
 ) -> Task:
     user: Message = {"role": "user", "content": question.text}
-    system: Message = {"role": "system", "content": SYSTEM}
+    changes = question.rule == "state"
+    system: Message = {"role": "system", "content": SYSTEM_OF_CHANGES if changes else SYSTEM}
     prompt = (system, user) if verbose else (user,)
-    data = {"level": level, **spec}
+    data = {"level": level, **spec, **({"changes": True} if changes else {})}
     answer = {
         "sql": question.sql,
         "rule": question.rule,
@@ -120,7 +137,7 @@ def _draft(
     spec = fill(rng, blueprint)
     template = rng.choice(TEMPLATES[level])
     with ExitStack() as stack:
-        own = stack.enter_context(closing(_open(spec)))
+        own = stack.enter_context(closing(open_trusted(spec)))
         for _ in range(4):
             question = ask(rng, template, blueprint, spec)
             if question is None or (gold := _worthy(own, question)) is None:
@@ -142,7 +159,7 @@ def _find_siblings(
     results = [gold]
     for _ in range(6):
         spec = fill(rng, blueprint)
-        database = stack.enter_context(closing(_open(spec)))
+        database = stack.enter_context(closing(open_trusted(spec)))
         rows = _worthy(database, question)
         if rows is None or any(equal_results(rows, other, question.rule) for other in results):
             continue
@@ -151,13 +168,6 @@ def _find_siblings(
         if len(found) == SIBLINGS:
             return found
     return None
-
-
-def _open(spec: dict[str, Any]) -> sqlite3.Connection:
-    # The generator's own SQL is trusted: it runs in this process, without a worker.
-    database = sqlite3.connect(":memory:", isolation_level=None)
-    create_tables(database, spec)
-    return database
 
 
 def _run(database: sqlite3.Connection, sql: str) -> list[Row]:
@@ -186,17 +196,4 @@ def _is_right(sql: str, question: Question, databases: Sequence[sqlite3.Connecti
         return False
 
 
-def literal(rows: Sequence[Row]) -> str:
-    """SQL that gives these rows on any database: what a grader with one database would let pass."""
-    return "VALUES " + ", ".join("(" + ", ".join(map(_spelled, row)) + ")" for row in rows)
-
-
-def _spelled(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return repr(value)
-
-
-__all__ = ["ENV_ID", "LEVELS", "Rule", "generate", "literal"]
+__all__ = ["ENV_ID", "LEVELS", "generate", "literal", "spelled"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from envs.sql.queries import Failed, Row, Rows, Value
+from envs.sql.states import refused
 from tools.errors import ToolError
 
 Tables = Sequence[dict[str, Any]]
@@ -19,7 +20,7 @@ def list_text(tables: Tables) -> str:
 
 
 def describe_text(tables: Tables, name: str) -> str:
-    """The columns of one table: `id int, place text, client_id int -> clients.id`.
+    """The columns of one table: `id int, place text, client_id int -> clients.id`; with notes, one a line.
 
     Raises:
         ToolError: there is no such table.
@@ -27,7 +28,12 @@ def describe_text(tables: Tables, name: str) -> str:
     wanted = name.strip().strip('"`[]').lower()
     for table in tables:
         if table["name"].lower() == wanted:
-            return ", ".join(_column_text(*column) for column in table["columns"])
+            notes = table.get("notes") or {}
+            shown = [
+                _column_text(*column) + _note_text(notes.get(column[0].lower()))
+                for column in table["columns"]
+            ]
+            return ("\n" if notes else ", ").join(shown)
     near = difflib.get_close_matches(wanted[:80], [table["name"] for table in tables], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ToolError(f"no table {name[:80]!r}{hint} tables: {list_text(tables)}")
@@ -37,8 +43,14 @@ def _column_text(name: str, kind: str, references: str | None = None) -> str:
     return f"{name} {kind}" if references is None else f"{name} {kind} -> {references}"
 
 
+def _note_text(note: str | None) -> str:
+    return f": {note}" if note else ""
+
+
 def rows_text(result: Rows) -> str:
     """A header and one line a row, cells parted by `|`; NULL is `NULL`, rows left out are counted."""
+    if result.changed is not None:
+        return f"{result.changed} row{'' if result.changed == 1 else 's'} changed"
     lines = [row_text(result.columns), *map(row_text, result.rows)]
     if not result.rows:
         lines.append("(no rows)")
@@ -62,12 +74,13 @@ def _cell_text(value: Value) -> str:
     return repr(value)
 
 
-def failure_text(failed: Failed, time_s: float) -> str:
+def failure_text(failed: Failed, time_s: float, *, changes: bool = False) -> str:
     """Why a query gave no rows, for the model."""
     if failed.kind == "time":
         return f"query took longer than {time_s:g} s"
     if failed.kind == "memory":
         return "query used too much memory"
-    if failed.message in ("not authorized", "authorization denied"):
-        return "only SELECT statements are allowed"
+    if refused(failed):
+        allowed = "SELECT, INSERT, UPDATE and DELETE" if changes else "SELECT"
+        return f"only {allowed} statements are allowed"
     return failed.message

@@ -13,7 +13,7 @@ import os
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 from sandbox.conformance import (
     channel,
@@ -30,9 +30,9 @@ from sandbox.conformance import (
     workspace,
 )
 from sandbox.conformance.report import Broken, Case, CheckReport, Unenforceable
-from sandbox.conformance.subject import Subject, bash, equal
+from sandbox.conformance.subject import Subject, bash, equal, succeeds
 
-__all__ = ["CASES", "CaseFunction", "Subject", "allowed", "run", "try_case"]
+__all__ = ["CASES", "CaseFunction", "Subject", "allowed", "deviations", "run", "try_case"]
 
 CaseFunction = Callable[[Subject], None]
 
@@ -88,16 +88,31 @@ def run(
     except Broken as error:
         broken = Case(name=min(_ESSENTIAL), status="fail", reason=str(error))
         return CheckReport(target=target, cases=(broken,), essential=_ESSENTIAL)
-    listed = allowed(backend)
+    served = subject.report.backend
+    listed, deviating = allowed(backend, served), deviations(backend, served)
     found = []
     for name in names:
         progress(name)
-        found.append(try_case(name, CASES[name], subject, listed))
+        found.append(try_case(name, CASES[name], subject, listed, deviating))
     return CheckReport(target=target, cases=tuple(found), essential=_ESSENTIAL & set(names))
 
 
-def try_case(name: str, case: CaseFunction, subject: Subject, listed: Mapping[str, str]) -> Case:
-    """One case; `listed` are those that may be unenforceable, with the reviewed reason."""
+def try_case(
+    name: str,
+    case: CaseFunction,
+    subject: Subject,
+    listed: Mapping[str, str],
+    deviating: Mapping[str, str] = MappingProxyType({}),
+) -> Case:
+    """One case.
+
+    Args:
+        name: What it is called.
+        case: What it does.
+        subject: On what.
+        listed: Cases that may be unenforceable, with the reviewed reason.
+        deviating: Cases that may be broken, with the reviewed reason.
+    """
     try:
         case(subject)
         if name.startswith("abuse-"):
@@ -107,23 +122,38 @@ def try_case(name: str, case: CaseFunction, subject: Subject, listed: Mapping[st
             return Case(name=name, status="unenforceable", reason=listed[name])
         return Case(name=name, status="fail", reason=f"unenforceable, but not on the reviewed list: {error}")
     except Exception as error:  # noqa: BLE001 - a backend runs inside; whatever it raises is a finding
+        if isinstance(error, Broken) and name in deviating:
+            return Case(name=name, status="unenforceable", reason=deviating[name])
         shown = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
         return Case(name=name, status="fail", reason=" ".join(shown.split())[:600])
     return Case(name=name, status="pass")
 
 
-def allowed(backend: str) -> Mapping[str, str]:
-    """Cases that a backend need not enforce for this process's user, with the reviewed reason."""
-    text = Path(__file__).with_name("unenforceable.toml").read_text()
-    tables = tomllib.loads(text).get(backend.partition(":")[0], {})
-    user = "root" if os.geteuid() == 0 else "user"
-    return {**tables.get("any", {}), **tables.get(user, {})}
+def allowed(backend: str, reported: str = "") -> Mapping[str, str]:
+    """Cases that a backend need not enforce for this process's user, with the reviewed reason.
+
+    Args:
+        backend: As for `sandbox.create`.
+        reported: What its report calls it: for a server `remote:` and the backend that it serves.
+    """
+    return _listed(backend, reported, ("any", "root" if os.geteuid() == 0 else "user"))
+
+
+def deviations(backend: str, reported: str = "") -> Mapping[str, str]:
+    """Cases that a backend of an optional tier is known to break, with the reviewed reason."""
+    return _listed(backend, reported, ("deviates",))
+
+
+def _listed(backend: str, reported: str, kinds: tuple[str, ...]) -> Mapping[str, str]:
+    lists = tomllib.loads(Path(__file__).with_name("unenforceable.toml").read_text())
+    tables = [lists.get(name, {}) for name in dict.fromkeys((backend.partition(":")[0], reported))]
+    return {name: why for table in tables for kind in kinds for name, why in table.get(kind, {}).items()}
 
 
 def _next_task_is_clean(subject: Subject) -> None:
     with subject.create() as fresh:
-        shown = bash(fresh, "ls -A . /tmp /dev/shm").stdout.text
-        equal(shown, ".:\n\n/dev/shm:\n\n/tmp:\n", "files of a fresh sandbox after the case")
+        shown = succeeds(bash(fresh, "find . /tmp /dev/shm -mindepth 1"), "find").stdout.text
+        equal(shown, "", "files of a fresh sandbox after the case")
 
 
 def _chosen(cases: Collection[str] | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+import sandbox
 from sandbox import conformance
 from sandbox.conformance import ordinary
 from sandbox.conformance.report import CheckReport
@@ -17,7 +18,9 @@ COLUMNS: Mapping[str, Column] = {
     "bubblewrap": lambda progress: conformance.run("bubblewrap", progress=progress),
     "bubblewrap, ordinary user": lambda progress: ordinary.run("bubblewrap", progress=progress),
     "docker": lambda progress: conformance.run("docker", progress=progress),
+    "gvisor": lambda progress: optional("gvisor", progress),
     "remote over bubblewrap": lambda progress: served("bubblewrap", progress),
+    "remote over docker": lambda progress: served("docker", progress),
 }
 """What the page compares: one line a column. A column that cannot run here raises `SandboxUnavailable`."""
 
@@ -28,6 +31,17 @@ _HEAD = """# What each sandbox backend enforces
 Made by `agent-rl check sandbox:matrix --out docs/sandbox-matrix.md`; each row is a case of `sandbox.conformance`,
 tried on one machine. A number stands for "not enforceable here", with the reason below the table.
 """
+
+
+def optional(backend: str, progress: Progress) -> CheckReport:
+    """Try a backend of an optional tier where it can run.
+
+    Raises:
+        SandboxUnavailable: it cannot.
+    """
+    if why := sandbox.capabilities(backend).missing.get("exec"):
+        raise SandboxUnavailable(why)
+    return conformance.run(backend, progress=progress)
 
 
 def served(backend: str, progress: Progress) -> CheckReport:

@@ -88,10 +88,15 @@ def umask_of_the_harness_does_not_leak(subject: Subject) -> None:
 def user_is_unprivileged(subject: Subject) -> None:
     """Inside, one is not root, and owns the workspace."""
     with subject.box() as box:
-        said = bash(
-            box, "test $(id -u) -gt 0 && test -w . && stat -c %u . | grep -x $(id -u) >/dev/null && echo yes"
-        )
+        said = bash(box, "test $(id -u) -gt 0 && test -w . && test -O . && echo yes")
         equal(said.stdout.text, "yes\n", "an ordinary user who owns the workspace")
+
+
+def files_are_listed_with_what_they_are(subject: Subject) -> None:
+    """`ls -l` and `stat`, which agents live by."""
+    with subject.box(files={"d/f": b"12345"}) as box:
+        said = succeeds(bash(box, "stat -c %s d/f; ls -l d | tail -1 | cut -c1-10"), "listing")
+        equal(said.stdout.text, "5\n-rw-r--r--\n", "size and mode")
 
 
 def working_directory(subject: Subject) -> None:

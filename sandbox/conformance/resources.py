@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from sandbox.archives import unpack
 from sandbox.conformance.subject import LIMITS, Subject, bash, demand, equal, python, refused, succeeds
 from sandbox.errors import SandboxPathError
 
@@ -169,8 +170,27 @@ def abuse_10_spinning_on_all_cores(subject: Subject) -> None:
         equal(bash(box, script, timeout_s=0.5 + subject.deadline_s).reason, "timeout", "reason")
 
 
+_BOMBS = """
+import gzip, tarfile
+def header(name, size, kind=tarfile.REGTYPE):
+    made = tarfile.TarInfo(name)
+    made.size, made.type = size, kind
+    return made.tobuf()
+bombs = {
+    "big": header("zeros", 7 << 20) + bytes(7 << 20),
+    "many": header("empty", 0) * 1001,
+    "digits": header("digits", 1 << 20, tarfile.XHDTYPE) + b"1" * (1 << 20),
+    "nested": header("long", 0, tarfile.GNUTYPE_LONGNAME) * 4000,
+}
+for name, data in bombs.items():
+    open(name, "wb").write(gzip.compress(data))
+"""
+
+
 def abuse_11_bombs_in_returned_files(subject: Subject) -> None:
-    """A file that claims to be larger than the cap is refused before it is read; depth of JSON is the reader's."""
+    """A file larger than the cap is refused before it is read, an archive before it unfolds to more than its own cap or
+    takes the harness's time; depth of JSON is the reader's.
+    """
     with subject.box() as box:
         succeeds(python(box, "open('sparse', 'wb').truncate(7 << 20)"), "a sparse file")
         with refused(SandboxPathError, "reading 7 MiB of nothing", saying="larger"):
@@ -178,3 +198,7 @@ def abuse_11_bombs_in_returned_files(subject: Subject) -> None:
         succeeds(python(box, "open('deep.json', 'w').write('[' * 100000)"), "deep JSON")
         with refused((ValueError, RecursionError), "parsing it"):
             json.loads(box.read("deep.json"))
+        succeeds(python(box, _BOMBS), "packing bombs")
+        for name, why in (("big", "max_bytes"), ("many", "max_files"), ("digits", "header"), ("nested", "")):
+            with refused(SandboxPathError, f"unpacking {name}", saying=why):
+                unpack(box, box.read(name), into="in", max_bytes=1 << 20, max_files=1000)

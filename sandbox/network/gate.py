@@ -15,7 +15,8 @@ from sandbox.network.policy import Policy
 from sandbox.network.proxy import Attempt, Proxy
 
 _INSIDE = "/run/agent-rl-proxy"
-_PORT = 3128
+PORT = 3128
+"""Of the sandbox's loopback."""
 _PYTHON = "/usr/bin/python3"
 _BACKLOG = 64
 _numbers = itertools.count(1)
@@ -40,8 +41,7 @@ class Gate:
             )
         self._launcher, self._path = launcher, os.path.join(base, f"proxy-{next(_numbers):x}")
         self._proxy = Proxy(launcher.call(self._listen), policy)
-        address = f"http://127.0.0.1:{_PORT}"
-        self.env = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"), address)
+        self.env = proxy_variables()
         self.mounts = ("--bind", self._path, _INSIDE)
         """Arguments that show the socket in the sandbox."""
 
@@ -53,7 +53,7 @@ class Gate:
     def wrap(self, argv: Sequence[str]) -> list[str]:
         """The command that listens on the sandbox's loopback and becomes `argv`."""
         python = [_PYTHON, "-I", "-S", "-c", inspect.getsource(forward)]
-        return [*python, _INSIDE, str(_PORT), *argv]
+        return [*python, _INSIDE, str(PORT), *argv]
 
     def close(self) -> None:
         """Cut every connection and remove the socket."""
@@ -66,3 +66,9 @@ class Gate:
         os.chmod(self._path, 0o666)  # programs run under another user id
         listener.listen(_BACKLOG)
         return listener
+
+
+def proxy_variables() -> dict[str, str]:
+    """What tells programs of the proxy."""
+    address = f"http://127.0.0.1:{PORT}"
+    return dict.fromkeys(("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"), address)

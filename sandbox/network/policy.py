@@ -30,6 +30,19 @@ class Policy:
         """Read entries such as `pypi.org:443` and `*.example.org:443`."""
         return cls(tuple(_entry(text) for text in allow))
 
+    def covers(self, text: str) -> bool:
+        """Whether all that another list's entry names is allowed here.
+
+        Raises:
+            ValueError: the entry is not `host:port`.
+        """
+        host, port = _entry(text)
+        name = host.removeprefix("*.")
+        return any(
+            port == allowed and (host == pattern or (pattern.startswith("*.") and _matches(pattern, name)))
+            for pattern, allowed in self.entries
+        )
+
     def check(self, host: str, port: int) -> str:
         """The name in lower case, when it is allowed.
 

@@ -132,7 +132,7 @@ def _asked(client: socket.socket) -> tuple[str, int]:
     if not isinstance(event, h11.Request) or event.method != b"CONNECT":
         raise Refused("bad", "this proxy takes CONNECT alone: use https")
     host, _, port = event.target.decode("latin-1").rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65536:
         raise Refused("bad", "CONNECT takes host:port")
     if reader.trailing_data[0]:
         raise Refused("bad", "nothing may follow CONNECT before its answer")

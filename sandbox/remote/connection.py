@@ -14,13 +14,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sandbox.errors import SandboxLost, SandboxUnavailable
 from sandbox.remote import tokens, wire
 from sandbox.remote.refusals import error_of
 from sandbox.remote.transport import Reply, Silence, Transport, Trouble
 from sandbox.types import CapabilityReport
+
+if TYPE_CHECKING:
+    from sandbox.remote.websocket import SocketTransport
 
 RETRY_S = 30.0
 """How long a server may be silent."""
@@ -54,6 +57,14 @@ class LeaseGone(SandboxLost):
     """The server does not know the lease: it ran out, or the server was restarted."""
 
 
+def _transport(address: str, token: str | None) -> Transport | SocketTransport:
+    if address.startswith(("ws://", "wss://")):
+        from sandbox.remote.websocket import SocketTransport
+
+        return SocketTransport(address, token)
+    return Transport(address, token)
+
+
 class Connection:
     """A server, and this process's lease there; used from any thread."""
 
@@ -61,7 +72,7 @@ class Connection:
         self, address: str, token: str | None, *, retry_s: float = RETRY_S, busy_s: float = BUSY_S
     ) -> None:
         self.address, self._retry_s, self._busy_s = address, retry_s, busy_s
-        self._transport = Transport(address, token)
+        self._transport = _transport(address, token)
         self._lease: Lease | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()

@@ -7,7 +7,7 @@ import hashlib
 from collections import deque
 from urllib.parse import urlsplit
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from sandbox.remote import tokens, wire
 from sandbox.remote.refusals import Refused
@@ -57,7 +57,7 @@ class Buffers:
                 future.set_result(None)
 
 
-def client_of(request: Request, settings: Settings) -> str:
+def client_of(request: HTTPConnection, settings: Settings) -> str:
     """The client that a request comes from.
 
     Raises:
@@ -147,7 +147,7 @@ def digest_of(request: Request, body: bytearray) -> bytes:
     return digest.digest()
 
 
-def _host(request: Request) -> str | None:
+def _host(request: HTTPConnection) -> str | None:
     try:
         return urlsplit("//" + request.headers.get("host", "")).hostname
     except ValueError:

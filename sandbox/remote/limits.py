@@ -13,7 +13,7 @@ from sandbox.remote import wire
 from sandbox.types import Limits, SandboxSpec
 
 _LIMITS = pydantic.TypeAdapter(Limits)
-_CARRIED = frozenset({"limits", "files", "env", "base", "require"})
+_CARRIED = frozenset({"limits", "files", "env", "base", "require", "allow"})
 
 
 def limits_of(values: Mapping[str, int | float | None]) -> Limits:
@@ -55,6 +55,7 @@ def create_frame(spec: SandboxSpec) -> list[bytes]:
         "files": len(spec.files),
         "base": spec.base,
         "require": sorted(spec.require),
+        "allow": list(spec.allow),
     }
     parts = list(wire.pairs(spec.env))
     for path, data in spec.files.items():

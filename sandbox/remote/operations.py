@@ -15,6 +15,7 @@ from sandbox.remote.limits import limits_of
 from sandbox.remote.once import Answer
 from sandbox.remote.refusals import Refused
 from sandbox.remote.service import Service, adopt
+from sandbox.setup import check_required
 
 _Head = TypeVar("_Head", bound=wire.Head)
 Operation = Callable[[Service, Lease, str, bytearray], Awaitable[Answer]]
@@ -37,6 +38,7 @@ async def create(service: Service, lease: Lease, _: str, body: bytearray) -> Ans
     env, files = wire.take(parts, 2 * head.env, 2 * head.files)
     limits = limits_of(head.limits)
     settings.check_limits(limits)
+    check_required(frozenset(head.require), service.report)
     contents = dict(zip(map(os.fsdecode, files[::2]), files[1::2], strict=True))
     spec = SandboxSpec(
         limits=limits,
@@ -44,6 +46,7 @@ async def create(service: Service, lease: Lease, _: str, body: bytearray) -> Ans
         env=wire.mapping_of(env),
         base=settings.base(head.base),
         require=frozenset(head.require),
+        allow=settings.check_allow(head.allow),
     )
     make = functools.partial(sandbox.create, spec, settings.backend)
     return await _adopted(service, lease, limits.workspace_bytes, make)

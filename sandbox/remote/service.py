@@ -140,7 +140,7 @@ def open_service(settings: Settings) -> Service:
     report = sandbox.capabilities(settings.backend)
     if "exec" in report.missing:
         raise sandbox.SandboxUnavailable(report.missing["exec"])
-    return Service(settings, report)
+    return Service(settings, settings.offered(report))
 
 
 def _about(lease: Lease) -> tuple[str, str, int]:

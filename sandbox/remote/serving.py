@@ -9,12 +9,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Protocol
 
 import uvicorn
+from fastapi import FastAPI
 
 from sandbox.errors import SandboxUnavailable
+from sandbox.remote import wire
 from sandbox.remote.app import make_app
-from sandbox.remote.service import Service, open_service
+from sandbox.remote.service import open_service
 from sandbox.remote.settings import Settings
 
 _MAX_CONNECTIONS = 4096
@@ -23,10 +26,34 @@ _KEEP_ALIVE_S = 75  # longer than the client's, so that the client is the one to
 _START_S = 30.0
 
 
+class Served(Protocol):
+    """What stands behind a server's routes."""
+
+    async def watch(self) -> None:
+        """End what is over, for ever."""
+        ...
+
+    async def drain(self) -> None:
+        """Refuse new work, let what runs finish, then close everything."""
+        ...
+
+
+Open = Callable[[], tuple[Served, FastAPI]]
+"""Makes a service and its application; called in a thread before the first request."""
+
+
+def _sandboxes(settings: Settings) -> Open:
+    def make() -> tuple[Served, FastAPI]:
+        service = open_service(settings)
+        return service, make_app(service)
+
+    return make
+
+
 class _Server(uvicorn.Server):
     """A signal drains the service first; a second one ends it at once."""
 
-    def __init__(self, config: uvicorn.Config, service: Service, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, service: Served, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._service, self._ready = service, ready
         self._ending: asyncio.Task[None] | None = None
@@ -90,19 +117,20 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is told the address.
+def serve(settings: Settings, ready: Callable[[str], None], opened: Open | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is told the address. What is served are sandboxes, unless `opened` says.
 
     Raises:
         SandboxUnavailable: the backend cannot run here, or the address is taken.
         ValueError: the settings name no backend.
     """
     with listen(settings) as listening:
-        asyncio.run(_serve(settings, listening, lambda server: ready(address_of(listening))))
+        make = opened or _sandboxes(settings)
+        asyncio.run(_serve(settings, listening, lambda _: ready(address_of(listening)), make))
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[str]:
+def running(settings: Settings, opened: Open | None = None) -> Iterator[str]:
     """A server in a thread of this process, for as long as the block lasts; gives its address.
 
     Raises:
@@ -116,7 +144,7 @@ def running(settings: Settings) -> Iterator[str]:
 
     def run() -> None:
         try:
-            asyncio.run(_serve(settings, listening, ready))
+            asyncio.run(_serve(settings, listening, ready, opened or _sandboxes(settings)))
         except (RuntimeError, ValueError, OSError) as error:  # carried to the thread that waits
             errors.append(error)
         finally:
@@ -136,12 +164,16 @@ def running(settings: Settings) -> Iterator[str]:
             thread.join(2 * settings.drain_s + _FLUSH_S)
 
 
-async def _serve(settings: Settings, listening: socket.socket, ready: Callable[[_Server], None]) -> None:
-    service = await asyncio.to_thread(open_service, settings)
+async def _serve(
+    settings: Settings, listening: socket.socket, ready: Callable[[_Server], None], opened: Open
+) -> None:
+    service, app = await asyncio.to_thread(opened)
     config = uvicorn.Config(
-        make_app(service),
+        app,
         http="h11",
-        ws="none",
+        ws="websockets-sansio" if settings.websocket else "none",
+        ws_max_size=wire.MAX_MESSAGE_BYTES + wire.MAX_HEAD_BYTES,
+        ws_per_message_deflate=False,
         loop="asyncio",
         lifespan="off",
         log_config=None,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from sandbox.errors import SandboxUnavailable
+from sandbox.network import Policy
 from sandbox.remote import wire
 from sandbox.remote.tokens import check_token
-from sandbox.types import MIB, Limits
+from sandbox.types import MIB, CapabilityReport, Limits
 
 GIB = 1024 * MIB
 MAX_LIMITS = Limits(
@@ -31,6 +33,8 @@ _NEVER_SERVED = {
     "remote": "a server passes nothing on to another server",
 }
 
+_NO_ALLOW = "this server's operator has registered no destination (agent-rl serve sandbox --allow HOST:PORT)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -40,12 +44,16 @@ class Settings:
         ValueError: a combination that would not be safe, or a number that is not positive.
     """
 
+    websocket: ClassVar[bool] = False
+    """Whether requests may come through a WebSocket."""
     host: str = "127.0.0.1"
     port: int = 8700
     """0 picks a free one."""
     backend: str = "bubblewrap"
     bases: Mapping[str, str] = field(default_factory=dict)
     """What clients may ask for by `SandboxSpec.base` -> what the backend calls it."""
+    allow: tuple[str, ...] = ()
+    """What clients may name in `SandboxSpec.allow`, or a part of it: entries such as `*.example.org:443`."""
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Token by client's name; may be empty only on loopback."""
     max_limits: Limits = MAX_LIMITS
@@ -92,11 +100,13 @@ class Settings:
             raise ValueError(
                 f"poll_s is {self.poll_s:g}; clients wait {wire.MAX_POLL_S:g} s for an answer at most"
             )
+        Policy.parse(self.allow)
         for token in self.tokens.values():
             check_token(token)
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, int | float) and item.name != "port" and not value > 0:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if number and item.name != "port" and not value > 0:
                 raise ValueError(f"{item.name} must be positive, not {value!r}")
 
     @property
@@ -121,6 +131,29 @@ class Settings:
             known = ", ".join(sorted(self.bases)) or "none, leave it out"
             raise SandboxUnavailable(f"this server has no base {name!r}. Registered: {known}")
         return self.bases[name]
+
+    def check_allow(self, wanted: Sequence[str]) -> tuple[str, ...]:
+        """The destinations that a client asks for, when the operator has registered all of them.
+
+        Raises:
+            SandboxUnavailable: one is not among the registered ones.
+            ValueError: one is not `host:port`.
+        """
+        registered = Policy.parse(self.allow)
+        for entry in wanted:
+            if not registered.covers(entry):
+                known = ", ".join(self.allow) or "none, leave it out"
+                raise SandboxUnavailable(
+                    f"this server does not let clients reach {entry!r}. Registered: {known}"
+                )
+        return tuple(wanted)
+
+    def offered(self, report: CapabilityReport) -> CapabilityReport:
+        """What of the backend's capabilities clients get."""
+        if self.allow or "allow_list" not in report.enforced:
+            return report
+        missing = {**report.missing, "allow_list": _NO_ALLOW}
+        return dataclasses.replace(report, enforced=report.enforced - {"allow_list"}, missing=missing)
 
     def check_limits(self, limits: Limits) -> None:
         """Refuse what is above the server's maximum.

@@ -6,7 +6,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -43,11 +43,11 @@ class Reply:
     retry_after_s: float
 
 
-def checked_address(where: str) -> str:
+def checked_address(where: str, schemes: Sequence[str] = ("http", "https")) -> str:
     """The server's address; an empty one is read from the environment.
 
     Raises:
-        ValueError: it is no plain `http://HOST:PORT` or `https://HOST:PORT`.
+        ValueError: it is no plain `http://HOST:PORT` or `https://HOST:PORT`, or of another of the schemes.
         SandboxUnavailable: none is given.
     """
     address = where or os.environ.get(URL_VARIABLE, "")
@@ -59,7 +59,7 @@ def checked_address(where: str) -> str:
     try:
         parts = urlsplit(address)
         plain = (
-            parts.scheme in ("http", "https")
+            parts.scheme in schemes
             and parts.hostname
             and parts.path in ("", "/")
             and not (parts.username or parts.password or parts.query or parts.fragment)
@@ -68,9 +68,8 @@ def checked_address(where: str) -> str:
     except ValueError:
         plain = False
     if not plain:  # not shown: it may hold a token
-        raise ValueError(
-            "a sandbox server's address is http://HOST:PORT or https://HOST:PORT, without a path or a token"
-        )
+        forms = " or ".join(f"{scheme}://HOST:PORT" for scheme in schemes)
+        raise ValueError(f"a server's address is {forms}, without a path or a token")
     return f"{parts.scheme}://{parts.netloc}"
 
 
@@ -123,7 +122,11 @@ class Transport:
                     raise SandboxLost(
                         f"{self.address} answers HTTP status {response.status_code} but is no sandbox server of ours"
                     )
-                return Reply(response.status_code, self._body(response, most), _retry_after(response))
+                return Reply(
+                    response.status_code,
+                    self._body(response, most),
+                    retry_after(response.headers.get("retry-after", "")),
+                )
         except httpx.TransportError as error:
             raise Trouble(f"{type(error).__name__}: {error}") from error
 
@@ -176,7 +179,7 @@ def _content(pieces: list[bytes]) -> bytes | Iterator[bytes]:
     return wire.chunks(pieces)
 
 
-def _retry_after(response: httpx.Response) -> float:
-    text = response.headers.get("retry-after", "")
+def retry_after(text: str) -> float:
+    """Seconds that the header of that name asks for, within bounds; 1 where it has none."""
     seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1.0
     return min(max(seconds, 0.1), _MAX_RETRY_AFTER_S)

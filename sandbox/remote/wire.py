@@ -26,6 +26,8 @@ REQUEST_HEADER = "agent-rl-request"
 MEDIA_TYPE = "application/x-agent-rl"
 MAX_HEAD_BYTES = 1 * MIB
 MAX_PARTS = 50_000
+MAX_MESSAGE_BYTES = 4 * MIB
+"""Of one request through a WebSocket; a client sends larger ones over HTTP."""
 CHUNK_BYTES = 256 * KIB
 MAX_POLL_S = 30.0
 """A server answers a numbered request by then, if only by `still running`."""
@@ -55,6 +57,7 @@ class CreateHead(Head):
     files: Count
     base: Name
     require: Annotated[list[Name], Field(max_length=100)]
+    allow: Annotated[list[Name], Field(max_length=100)] = []
 
 
 class ExecHead(Head):
@@ -123,7 +126,7 @@ class LeaseHead(ReportHead):
 class PostureHead(Head):
     """What is enforced on a program; no parts."""
 
-    posture: dict[str, Any]
+    posture: dict[str, pydantic.JsonValue]
 
 
 class ResultHead(Head):

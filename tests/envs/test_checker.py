@@ -37,6 +37,7 @@ FLAWS: list[tuple[type[Env], str, str]] = [
     (broken.LeavesFile, "nothing-left-behind", "files"),
     (broken.LeavesProcess, "nothing-left-behind", "processes"),
     (broken.FailsToStart, "gold-scores-one", "no world today"),
+    (broken.LevelsAlike, "levels-real", "not harder than the first"),
 ]
 
 

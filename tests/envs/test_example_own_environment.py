@@ -57,7 +57,7 @@ def test_sloppy_leaves_a_gap_of_choice(guess: type[Env]) -> None:
 def test_it_passes_every_rule() -> None:
     report = check(TARGET, n=3)
     assert {c.status for c in report.cases} == {"pass"}, report.text()
-    assert len(report.cases) == 21
+    assert len(report.cases) == 22
 
 
 def test_its_task_file_is_sound() -> None:

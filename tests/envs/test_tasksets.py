@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.tasksets import by_split, load_jsonl, save_jsonl, split_of, task_id, world_seeds
+from envs.tasksets import by_split, generate, load_jsonl, save_jsonl, split_of, task_id, world_seeds
 from envs.types import Split, Task
 from tools.types import Message
 
@@ -223,3 +224,17 @@ def test_seeds_refuse_what_makes_no_sense() -> None:
         world_seeds("dev", 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="got -1"):
         world_seeds("train", -1)
+
+
+def test_generated_tasks_are_different_and_splits_share_none() -> None:
+    def build(dice: random.Random) -> tuple[str, dict[str, int], int]:
+        number = dice.randrange(400)
+        return f"{number} + 1?", {"number": number}, number + 1
+
+    made = {split: generate("plus-v1", split, 12, 0, build) for split in ("train", "test")}
+    ids = [task.id for tasks in made.values() for task in tasks]
+    assert len(set(ids)) == 24
+    assert generate("plus-v1", "test", 5, 0, build) == made["test"][:5]
+    assert made["train"][0].answer == made["train"][0].data["number"] + 1
+    with pytest.raises(ValueError, match="gave 1 different tasks of split train, not 2"):
+        generate("one-v1", "train", 2, 0, lambda dice: ("1 + 1?", {"n": 3}, 2))

@@ -1,6 +1,7 @@
 """A harness killed with SIGKILL at random points leaves nothing once the reaper ran; a live one is untouched.
 
-What is left is looked for here from outside, by the owner's name, not by the reaper's own audit alone.
+What is left is looked for here from outside, by the owner's name, not by the reaper's own audit alone. Each run
+prints its seed; `AGENT_RL_CHAOS_SEED=N` begins with that one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +30,7 @@ LOAD = """
 import contextlib, random, sys, threading
 import sandbox
 from sandbox.machine import machine
-seed, marker = int(sys.argv[1]), sys.argv[2]
+seed, marker, backend = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 limits = sandbox.Limits(memory_bytes=96 << 20, processes=24, workspace_bytes=4 << 20, timeout_s=20)
 print(machine().ledger.owner, flush=True)
 
@@ -36,7 +38,7 @@ def live(number):
     rng = random.Random(seed * 100 + number)
     with contextlib.suppress(sandbox.SandboxError):
         while True:
-            box = sandbox.create(sandbox.SandboxSpec(limits=limits, files={"f": b"x" * 5000}))
+            box = sandbox.create(sandbox.SandboxSpec(limits=limits, files={"f": b"x" * 5000}), backend)
             for _ in range(rng.randrange(4)):
                 what = rng.randrange(5)
                 if what == 0:
@@ -58,13 +60,21 @@ def live(number):
 for number in range(4):
     threading.Thread(target=live, args=(number,)).start()
 """
+PYTHON = [sys.executable, "-B", "-c"]
+OPTIONS: dict[str, Any] = {"cwd": ROOT, "env": {"PATH": "/usr/bin:/bin"}}
 REAP = "from sandbox import reaper; reaper.clean(); print(*reaper.audit(), sep='\\n')"
 
 
 @pytest.fixture
 def bystander() -> Iterator[Callable[[], None]]:
+    with working("bubblewrap") as check:
+        yield check
+
+
+@contextlib.contextmanager
+def working(backend: str) -> Iterator[Callable[[], None]]:
     """A sandbox of this process that works throughout; calling it proves so."""
-    with sandbox.create(SandboxSpec(limits=SMALL, files={"mine": b"1"})) as box:
+    with sandbox.create(SandboxSpec(limits=SMALL, files={"mine": b"1"}), backend) as box:
         shell = box.shell()
         first = shell.run("x=live; sleep 1000 & echo $!").stdout.text.strip()
         ended, errors = threading.Event(), list[str]()
@@ -82,9 +92,11 @@ def bystander() -> Iterator[Callable[[], None]]:
 
         worker = threading.Thread(target=work)
         worker.start()
-        yield check
-        ended.set()
-        worker.join()
+        try:
+            yield check
+        finally:
+            ended.set()
+            worker.join()
         assert errors == []
 
 
@@ -104,24 +116,40 @@ def traces(owner: str, marker: str) -> list[str]:
     return found + [f"{place}/{owner}" for place in places if os.path.exists(f"{place}/{owner}")]
 
 
-def chaos(seed: int, user: tuple[str, ...]) -> None:
-    rng, marker = random.Random(seed), f"1{secrets.randbelow(10**9):09}.5"
-    command = [*user, sys.executable, "-B", "-c"]
-    options = {"cwd": ROOT, "env": {"PATH": "/usr/bin:/bin"}}
-    process = subprocess.Popen([*command, LOAD, str(seed), marker], stdout=subprocess.PIPE, **options)
-    assert process.stdout is not None
-    owner = process.stdout.readline().decode().strip()
-    time.sleep(rng.random() ** 2 * 1.5)
-    process.kill()
-    process.wait()
-    process.stdout.close()
+def chaos(seed: int, user: tuple[str, ...] = (), backend: str = "bubblewrap", within_s: float = 1.5) -> None:
+    owner, marker = killed(seed, user=user, backend=backend, within_s=within_s)
     if not owner and user:
         pytest.skip("another user cannot read the interpreter or this checkout")
     assert owner, "the harness died by itself"
-    done = subprocess.run([*command, REAP], capture_output=True, text=True, check=False, **options)
+    done = run([*user, *PYTHON, REAP])
     assert done.returncode == 0, f"seed {seed}: {done.stderr}"
     assert owner not in done.stdout, f"seed {seed}"
     assert traces(owner, marker) == [], f"seed {seed}"
+
+
+def killed(
+    seed: int, *, user: tuple[str, ...] = (), backend: str = "bubblewrap", within_s: float = 1.5
+) -> tuple[str, str]:
+    """Load a backend and kill the harness at a random moment: its owner's name, and what its sleepers sleep."""
+    rng, marker = random.Random(seed), f"1{secrets.randbelow(10**9):09}.5"
+    command = [*user, *PYTHON, LOAD, str(seed), marker, backend]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **OPTIONS) as process:
+        assert process.stdout is not None
+        owner = process.stdout.readline().decode().strip()
+        time.sleep(rng.random() ** 2 * within_s)
+        process.kill()
+    return owner, marker
+
+
+def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, **OPTIONS)
+
+
+def first_seed() -> int:
+    """Of a run; printed, so that it can be had again."""
+    seed = int(os.environ.get("AGENT_RL_CHAOS_SEED") or secrets.randbelow(10**6))
+    print(f"chaos begins with seed {seed}")
+    return seed
 
 
 def _user(kind: str) -> tuple[str, ...]:
@@ -134,9 +162,8 @@ def _user(kind: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("kind", ["this user", "an ordinary user"])
 def test_killed_3_times(bystander: Callable[[], None], kind: str) -> None:
-    for _ in range(3):
-        seed = secrets.randbelow(10**6)
-        print(f"chaos seed {seed}")
+    first = first_seed()
+    for seed in range(first, first + 3):
         chaos(seed, _user(kind))
         bystander()
 
@@ -145,8 +172,7 @@ def test_killed_3_times(bystander: Callable[[], None], kind: str) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["this user", "an ordinary user"])
 def test_killed_40_times(bystander: Callable[[], None], kind: str) -> None:
-    first = secrets.randbelow(10**6)
-    print(f"chaos seeds {first} to {first + 39}")
+    first = first_seed()
     for seed in range(first, first + 40):
         chaos(seed, _user(kind))
         bystander()

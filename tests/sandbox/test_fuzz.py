@@ -1,7 +1,9 @@
 """Fuzzing of what reads bytes from a sandbox: status lines, notices of a shell, output, files, layers.
 
-Short here; `AGENT_RL_FUZZ_S=600 pytest -m slow tests/sandbox/test_fuzz.py` goes on for that many seconds. What
-fails is kept in `corpus/` and tried first the next time.
+The targets of `tests.sandbox.fuzz` take bytes and have seeds in `corpus/TARGET`, each of which is tried here once; the
+properties below take what hypothesis makes up. `AGENT_RL_FUZZ_S=600 pytest -m slow -s tests/sandbox/test_fuzz.py`
+mutates the seeds for that many seconds (guided by coverage with `pip install atheris`), and then tries the properties
+for a quarter of that time. What fails is written into `corpus/` and tried first the next time.
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ from sandbox.flatten import flatten
 from sandbox.process import End, parse_status
 from sandbox.shell import parse_notice
 from sandbox.types import Output
+from tests.sandbox.fuzz import campaign
+from tests.sandbox.fuzz.targets import CORPUS, TARGETS, attempt, kept
 
-_CORPUS = DirectoryBasedExampleDatabase(Path(__file__).with_name("corpus"))
+_CORPUS = DirectoryBasedExampleDatabase(CORPUS / "hypothesis")
 _TOKEN = "0123456789abcdef" * 2
 
 Check = Callable[[int], None]
@@ -220,11 +224,57 @@ def test_in_short(check: Check) -> None:
     check(150)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_input_of_the_corpus(target: str) -> None:
+    inputs = kept(target)
+    assert inputs, f"no seeds in {CORPUS / target}; run python -m tests.sandbox.fuzz.seeds"
+    for path in inputs:
+        try:
+            attempt(target, path.read_bytes())
+        except Exception as error:
+            raise AssertionError(f"{path} fails: {error}") from error
+
+
+def test_the_corpus_is_small() -> None:
+    assert sum(path.stat().st_size for path in CORPUS.rglob("*") if path.is_file()) < 1 << 20
+
+
+def test_mutations_are_tried_and_what_fails_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(data: bytes) -> None:
+        assert len(data) < 3
+
+    monkeypatch.setattr(campaign, "CORPUS", tmp_path)
+    monkeypatch.setattr("tests.sandbox.fuzz.targets.CORPUS", tmp_path)
+    monkeypatch.setattr("tests.sandbox.fuzz.targets.TARGETS", {"status": fails})
+    (tmp_path / "status").mkdir()
+    (tmp_path / "status" / "seed").write_bytes(b"ab")
+    outcome = campaign.mutate("status", 10.0, seed=1)
+    assert len(outcome.findings) == campaign.MOST_FINDINGS
+    assert all(len(path.read_bytes()) >= 3 for path in kept_in(tmp_path / "status") if path.name != "seed")
+
+
+def kept_in(folder: Path) -> list[Path]:
+    found = sorted(folder.iterdir())
+    assert 1 < len(found) <= 1 + campaign.MOST_FINDINGS
+    return found
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(0)
 def test_at_length() -> None:
-    until = time.monotonic() + float(os.environ.get("AGENT_RL_FUZZ_S", "600"))
-    rounds = 0
+    seconds = float(os.environ.get("AGENT_RL_FUZZ_S", "600"))
+    outcomes = [campaign.run(target, seconds / len(TARGETS)) for target in TARGETS]
+    for outcome in outcomes:
+        how = "guided" if outcome.guided else "mutation alone"
+        print(
+            f"{outcome.target:<8} {outcome.executions:>9} executions ({how}) {list(outcome.findings)}",
+            flush=True,
+        )
+    until, rounds = time.monotonic() + seconds / 4, 0
     while time.monotonic() < until or rounds < 2:
         for check in PROPERTIES:
             check(1000)
         rounds += 1
+    print(f"properties {1000 * rounds} executions each: {', '.join(check.__name__ for check in PROPERTIES)}")
+    assert not [outcome for outcome in outcomes if outcome.findings]
+    assert all(outcome.executions > 0 for outcome in outcomes)

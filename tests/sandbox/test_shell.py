@@ -51,3 +51,22 @@ def test_any_text_is_a_command(box: Sandbox, command: str) -> None:
     with contextlib.closing(box.shell()) as shell:
         assert shell.run(command, timeout_s=5).reason != "sandbox_lost"
         assert shell.run("echo next", timeout_s=20).reason == "ok"
+
+
+def test_the_end_is_told_whatever_a_command_does_to_the_shell(box: Sandbox) -> None:
+    commands = {
+        "echo $((1 / 0))": 1,
+        ": ${gone:?}": 1,  # ends the shell
+        "return 3": 2,
+        "echo 'open": 2,
+        "set -a": 0,
+        "! env | grep -q ^__c": 0,  # what the harness says to bash is not exported
+        "export LC_ALL=C; printf ü | wc -c | grep -qx 2": 0,
+        "IFS=_c; true": 0,
+        "eval() { :; }; read() { :; }; printf() { :; }": 0,
+        "false": 1,
+    }
+    with contextlib.closing(box.shell()) as shell:
+        for command, code in commands.items():
+            result = shell.run(command, timeout_s=10)
+            assert (result.exit_code, result.reason) == (code, "ok"), (command, result.stderr.text)

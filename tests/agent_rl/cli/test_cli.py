@@ -92,7 +92,7 @@ def test_eval_reports_the_bad_rows_of_a_file_and_uses_the_others(agent_rl, tmp_p
     (tmp_path / "tasks.jsonl").write_text("\n".join([rows[0], "{not json", rows[1]]))
     done = agent_rl("eval", GUESS, "--policy", "gold", "--tasks-file", str(tmp_path / "tasks.jsonl"))
     assert done.returncode == 0, done.stderr
-    assert "tasks.jsonl, line 2: " in " ".join(done.stdout.split())
+    assert "line 2: a row is one JSON" in " ".join(done.stdout.split())
 
 
 def test_play_shows_every_message_within_80_columns(agent_rl):
@@ -158,7 +158,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(agent_rl, tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+    # A shell says 130 of both: CPython ends by the signal itself where it came inside an exec() of an import.
+    assert process.returncode in (130, -signal.SIGINT), said
     assert "the same command continues" in said
     assert "Traceback" not in said
     done = agent_rl("train", str(file), "--json")

@@ -98,3 +98,32 @@ def test_text_drops_trailing_whitespace_only() -> None:
 @given(VALUES)
 def test_exact_is_reflexive(value: Any) -> None:
     assert agree(value, value, EXACT)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected", "actual", "same"),
+    [
+        (Rule("members"), (1, 2), [2, 1, 1], True),
+        (Rule("members"), (1, 2), [2], False),
+        (Rule("members"), (1,), 1, False),
+        (Rule("members"), [[1], [2]], [[2], [1]], True),
+        (Rule("sorted"), [2, 1], (1, 2), True),
+        (Rule("sorted"), [2, 1], [1, 2, 2], False),
+        (Rule("json"), [[1, 2]], ((1, 2),), True),
+        (Rule("json"), [0.3], [0.1 + 0.2], True),
+        (Rule("json"), [1], [2], False),
+        (Rule("json"), {"a": [1]}, {"a": (1,)}, True),
+        (Rule("json"), "1", 1, False),
+        (Rule("close", 1e-3), [100.0], [100.05], True),
+        (Rule("close", 1e-3), [100.0], [100.2], False),
+        (Rule("close", 1e-3), 1.0, "1.0", False),
+        (Rule("stdio"), "1 2\n3\n", " 1 2 \n3", True),
+        (Rule("stdio"), "1.50\n", "1.5", True),
+        (Rule("stdio"), "1\n2\n", "1\n\n2", False),
+        (Rule("stdio"), "YES\n", "yes", False),
+        (Rule("stdio"), "1 2\n", "1  2", True),
+        (Rule("stdio"), "", "x", False),
+    ],
+)
+def test_the_rules_of_the_fields_files(rule: Rule, expected: object, actual: object, same: bool) -> None:
+    assert agree(expected, actual, rule) is same

@@ -123,7 +123,7 @@ def test_exit_status_of_programs(source: str, exits: int) -> None:
 def test_an_endless_loop_stops_the_series() -> None:
     source = "def f(x):\n    while x:\n        pass\n    return x\n"
     answer = ask(kind="function", source=source, entry_point="f", inputs=[[0], [1], [0]], cpu_s=1)
-    assert outcomes(answer) == [(None, 0, "0"), ("timeout", None, None)]
+    assert outcomes(answer) == [(None, 0, "0"), ("processor time", None, None)]
 
 
 def test_sleeping_hits_the_wall_clock() -> None:

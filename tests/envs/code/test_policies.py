@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from envs.code import grading
 from envs.code.attacks import ATTACKS
 from envs.code.env import CodeEnv
-from envs.code.policies import POLICIES, STOP_RATE, WRONG_RATE
+from envs.code.policies import POLICIES, STOP_RATE, WRONG_RATES
+from envs.errors import NoGoldError
 from envs.types import Step, Task
 from tools.types import Message
 
 TASKS = CodeEnv.tasks("test", 4, 0)
-FORMS = [CodeEnv.tasks("test", 1, 1, level=0, form=form)[0] for form in ("function", "program")]
+FORMS = [CodeEnv.tasks("test", 1, 1, level=0, form=form)[0] for form in ("function", "program", "edit")]
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +48,7 @@ def test_gold_scores_one_and_noop_zero(backend: str, task: Task) -> None:
     assert play(backend, "noop", task).reward == 0.0
 
 
-@pytest.mark.parametrize("task", FORMS, ids=("function", "program"))
+@pytest.mark.parametrize("task", FORMS, ids=("function", "program", "edit"))
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_score_zero(backend: str, name: str, task: Task) -> None:
     hidden = Task(id=task.id, env=task.env, prompt=task.prompt, data=task.data)
@@ -76,4 +79,22 @@ def test_sloppy_is_right_at_its_declared_rate() -> None:
             if call["function"]["name"] == "submit"
         ]
         right += submitted == [task.answer["solution"]]
-    assert abs(right / 400 - (1 - WRONG_RATE) * (1 - STOP_RATE)) < 0.08
+    assert abs(right / 400 - (1 - WRONG_RATES[0]) * (1 - STOP_RATE)) < 0.08
+
+
+@pytest.mark.parametrize("task", FORMS, ids=("function", "program", "edit"))
+def test_trivial_answers_score_zero(backend: str, task: Task) -> None:
+    env = CodeEnv(backend=backend)
+    made = CodeEnv.trivial_policies(FORMS)
+    assert {"none", "echo", "frequent1", "candidates"} <= set(made)
+    for spec in made.values():
+        assert spec.kind == "trivial"
+        messages = list(env.reset(options={"task": task})[0])
+        assert env.step(spec.make(task, 0).act(messages, env.tools)).reward == 0.0
+    env.close()
+
+
+def test_a_task_without_a_solution_has_no_gold() -> None:
+    task = dataclasses.replace(FORMS[0], answer={**FORMS[0].answer, "solution": None})
+    with pytest.raises(NoGoldError, match="no solution"):
+        POLICIES["gold"].make(task, 0)

@@ -81,6 +81,13 @@ def test_a_grader_that_raises_gives_its_place_back() -> None:
         pass
 
 
+def test_nobody_waits_for_ever() -> None:
+    gate = Gate(1, patience_s=0.01)
+    with gate.admitted(), gate.admitted(), gate.alone():
+        pass
+    assert gate._inside == 0
+
+
 def test_a_gate_admits_somebody() -> None:
     with pytest.raises(ValueError, match="at least one"):
         Gate(0)

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.sql.grading import GoldError, equal_results, equal_values, grade, is_correct
+from envs.sql.answers import Answer
+from envs.sql.comparison import equal_results, equal_values
+from envs.sql.grading import GoldError, grade, is_correct
 from envs.sql.queries import Row, Rule, Value
 from tests.envs.sql.shops import shops
 
@@ -92,23 +94,25 @@ GOLD = "SELECT MAX(cost) FROM shops WHERE place = 'kavo'"  # 5, 9, 3
     ],
 )
 def test_a_submission_must_be_right_on_every_sibling(sql: str, correct: bool) -> None:
-    assert is_correct(sql, GOLD, "bag", WORLDS)[1] is correct
+    assert is_correct(sql, Answer(sql=GOLD), WORLDS)[1] is correct
 
 
 @pytest.mark.parametrize(("rule", "scalar"), [("bag", 1.0), ("ordered", 0.0)])
 def test_the_declared_rule_decides(rule: Rule, scalar: float) -> None:
     gold = "SELECT id FROM shops ORDER BY id"
-    assert grade("SELECT id FROM shops ORDER BY id DESC", gold, rule, WORLDS).scalar == scalar
+    assert (
+        grade("SELECT id FROM shops ORDER BY id DESC", Answer(sql=gold, rule=rule), WORLDS).scalar == scalar
+    )
 
 
 def test_components_tell_wrong_from_broken() -> None:
     for sql, runs in ((None, 0.0), ("SELECT nope", 0.0), ("SELECT 1", 1.0)):
-        reward = grade(sql, GOLD, "bag", WORLDS)
+        reward = grade(sql, Answer(sql=GOLD), WORLDS)
         assert {c.name: c.value for c in reward.components} == {"correct": 0.0, "runs": runs}
         assert reward.scalar == 0.0
 
 
 def test_a_gold_query_that_fails_is_the_tasks_fault_and_is_not_shown() -> None:
     with pytest.raises(GoldError, match="no such column") as caught:
-        grade("SELECT 1", "SELECT nope AS secret FROM shops", "bag", WORLDS)
+        grade("SELECT 1", Answer(sql="SELECT nope AS secret FROM shops"), WORLDS)
     assert "secret" not in str(caught.value)

@@ -11,7 +11,7 @@ from envs.sql import pool
 from envs.sql.pool import Pool, QueryInterrupted, Ticket, WorldError
 from envs.sql.queries import World
 from tests.envs.sql.shops import COLUMNS, failure_of, query, rows_of, shops
-from tests.envs.sql.test_worker import FOREVER
+from tests.envs.sql.test_engine import FOREVER
 
 
 def pids(of: Pool) -> list[int]:

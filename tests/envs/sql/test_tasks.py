@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from envs.sql.grading import equal_results, grade
+from envs.sql.answers import read_answer
+from envs.sql.comparison import equal_results
+from envs.sql.engine.databases import create_tables
+from envs.sql.grading import grade
 from envs.sql.hard_templates import TEMPLATES
 from envs.sql.queries import World
 from envs.sql.schemas import DOMAINS, SYNONYMS
 from envs.sql.tasks import LEVELS, generate, literal
-from envs.sql.worker import create_tables
 from envs.sql.worlds import split_of_word
 from envs.types import Split, Task
 
@@ -76,13 +78,13 @@ def test_tasks_are_json_and_keep_the_answer_out_of_sight() -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_gold_scores_one_and_near_misses_score_zero(level: int) -> None:
     for task in BY_LEVEL[level]:
-        answer, databases = task.answer, worlds(task)
-        assert grade(answer["sql"], answer["sql"], answer["rule"], databases).scalar == 1.0
-        rows = run({"tables": task.data["tables"]}, answer["sql"])
-        misses = [*answer["slips"].values(), literal(rows)]
+        answer, databases = read_answer(task.answer), worlds(task)
+        assert grade(answer.sql, answer, databases).scalar == 1.0
+        rows = run({"tables": task.data["tables"]}, answer.sql)
+        misses = [*task.answer["slips"].values(), literal(rows)]
         assert len(misses) >= 3
         for sql in misses:
-            assert grade(sql, answer["sql"], answer["rule"], databases).scalar == 0.0, (task.prompt, sql)
+            assert grade(sql, answer, databases).scalar == 0.0, (task.prompt, sql)
 
 
 @pytest.mark.parametrize("level", LEVELS)

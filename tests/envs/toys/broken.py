@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from envs.policies import PolicySpec
+from envs.policies import PolicySpec, ScriptedPolicy
 from envs.rewards import reward
 from envs.tasksets import world_seeds
 from envs.types import Reward, Split, Step, Task
@@ -185,3 +185,14 @@ class LeavesProcess(Sums):
 class FailsToStart(Sums):
     def setup(self, task: Task) -> None:
         raise RuntimeError("no world today")
+
+
+class LevelsAlike(Sums):
+    """Two levels of the same tasks."""
+
+    levels = (1, 2)
+
+    @classmethod
+    def policies(cls) -> dict[str, PolicySpec]:
+        guess = PolicySpec(name="guess", kind="sloppy", make=lambda t, s: ScriptedPolicy([]))
+        return {**super().policies(), "guess": guess}

@@ -24,6 +24,12 @@ def test_the_reviewed_list_names_cases() -> None:
     assert conformance.allowed("no-such-backend") == {}
 
 
+def test_what_a_server_serves_decides_with_its_list() -> None:
+    name = "posture-user-namespace"
+    assert name not in conformance.allowed("remote:http://127.0.0.1:1", "remote:bubblewrap")
+    assert name in conformance.allowed("remote:http://127.0.0.1:1", "remote:docker")
+
+
 def test_a_case_ends_in_one_of_three_ways(subject: Subject) -> None:
     def broken(subject: Subject) -> None:
         raise Broken("it does not hold")
@@ -40,6 +46,8 @@ def test_a_case_ends_in_one_of_three_ways(subject: Subject) -> None:
 
     assert judge(lambda subject: None, {}) == ("pass", "")
     assert judge(broken, {"c": "reviewed"}) == ("fail", "it does not hold")
+    assert try_case("c", broken, subject, {}, {"c": "known"}).reason == "known"
+    assert try_case("c", crash, subject, {}, {"c": "known"}).status == "fail"
     assert judge(crash, {"c": "reviewed"}) == ("fail", "KeyError: 'x'")
     assert judge(open_, {"c": "reviewed"}) == ("unenforceable", "reviewed")
     status, reason = judge(open_, {})
@@ -88,3 +96,11 @@ def test_reports_travel_as_json() -> None:
     for odd in ({}, {"target": "x", "cases": [1]}, {"target": "x", "cases": [{}]}):
         with pytest.raises(ValueError, match="no report"):
             CheckReport.from_json(odd)
+
+
+def test_only_optional_tiers_may_break_cases() -> None:
+    for backend in ("bubblewrap", "docker", "remote"):
+        assert conformance.deviations(backend) == {}
+    assert set(conformance.deviations("gvisor")) | set(conformance.allowed("gvisor")) <= set(
+        conformance.CASES
+    )

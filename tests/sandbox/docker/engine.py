@@ -12,9 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sandbox.cgroups import remove_group
 from sandbox.removal import remove_tree
 
 _START_S, _STOP_S = 30.0, 30.0
+MAPPED_ROOT = 1_800_000_000
+"""Host user that containers of a mapped engine have as root."""
 
 
 class Unavailable(RuntimeError):
@@ -22,8 +25,10 @@ class Unavailable(RuntimeError):
 
 
 @contextlib.contextmanager
-def running() -> Iterator[str]:
+def running(*, mapped: bool = False) -> Iterator[str]:
     """The address of a new engine, which is stopped and removed at the end.
+
+    With `mapped`, it gives containers a user namespace; it has a mount namespace and an `/etc/subuid` of its own.
 
     Raises:
         Unavailable: with the reason.
@@ -35,7 +40,7 @@ def running() -> Iterator[str]:
         raise Unavailable("a Docker Engine of one's own needs root")
     folder = Path(tempfile.mkdtemp(prefix="dockerd-"))
     try:
-        with open(folder / "log", "wb") as log, _start(dockerd, folder, log.fileno()) as daemon:
+        with open(folder / "log", "wb") as log, _start(dockerd, folder, log.fileno(), mapped) as daemon:
             try:
                 address = f"unix://{folder}/sock"
                 _wait(folder / "sock", daemon, folder / "log")
@@ -48,13 +53,37 @@ def running() -> Iterator[str]:
                     daemon.kill()
     finally:
         _unmount(folder)
+        for path in groups(f"unix://{folder}/sock"):
+            remove_group(path)
         remove_tree(str(folder))
 
 
-def _start(dockerd: str, folder: Path, log: int) -> subprocess.Popen[bytes]:
+def groups(address: str) -> list[Path]:
+    """Control groups of an engine's containers and their parents, inner ones first."""
+    part = f"/{home(address).name}/"
+    found = [folder for folder, _, _ in os.walk("/sys/fs/cgroup", topdown=False)]
+    return [Path(folder) for folder in found if part in f"{folder}/"]
+
+
+def home(address: str) -> Path:
+    """The folder of an engine of `running`."""
+    return Path(address.removeprefix("unix://")).parent
+
+
+def _start(dockerd: str, folder: Path, log: int, mapped: bool) -> subprocess.Popen[bytes]:
     command = [dockerd, "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec"]
     command += ["--pidfile", f"{folder}/pid", "-H", f"unix://{folder}/sock", "--storage-driver=overlay2"]
     command += ["--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"]
+    command += [f"--cgroup-parent=/{folder.name}"]  # so that its groups are told from another engine's
+    if mapped:
+        folder.chmod(0o711)  # containers' root must reach it
+        for kind in ("uid", "gid"):
+            (folder / f"sub{kind}").write_text(f"nobody:{MAPPED_ROOT}:65536\n")
+            if not Path(f"/etc/sub{kind}").exists():
+                raise Unavailable(f"mapping ids needs a file /etc/sub{kind} to cover")
+        own = 'mount --bind "$0/subuid" /etc/subuid; mount --bind "$0/subgid" /etc/subgid; exec "$@"'
+        command += ["--userns-remap=nobody:nogroup"]
+        command = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", own, str(folder), *command]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)}
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True

@@ -1,8 +1,12 @@
-"""Run in a network namespace where 1.2.3.4 is this machine: a server there, and a sandbox that may reach it."""
+"""Run in a network namespace where 1.2.3.4 is this machine: a server there, and a sandbox that may reach it.
+
+The argument is the backend.
+"""
 
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 
 import sandbox
@@ -38,7 +42,7 @@ def main() -> None:
     with socket.create_server(("1.2.3.4", 443)) as server:
         threading.Thread(target=_echo, args=(server,), daemon=True).start()
         allow = ("allowed.example.com:443", "private.example.com:443")
-        with sandbox.create(SandboxSpec(allow=allow)) as box:
+        with sandbox.create(SandboxSpec(allow=allow), sys.argv[1]) as box:
             done = box.exec(["/usr/bin/python3", "-I", "-S", "-c", _CLIENT])
             print(done.stdout.text, end="")
             print(done.reason, *[403 for a in box.attempts if a.verdict != "ok"])  # type: ignore[attr-defined]

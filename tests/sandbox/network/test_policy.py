@@ -97,3 +97,22 @@ def test_any_text_is_refused_or_allowed(host: str, port: int) -> None:
     except Refused:
         return
     assert name == "pypi.org" or name.endswith(".example.org")
+
+
+@pytest.mark.parametrize(
+    ("entry", "covered"),
+    [
+        ("pypi.org:443", True),
+        ("PyPI.org:443", True),
+        ("pypi.org:80", False),
+        ("*.pypi.org:443", False),
+        ("*.example.org:8443", True),
+        ("*.a.example.org:8443", True),
+        ("a.example.org:8443", True),
+        ("example.org:8443", False),
+        ("*.org.example:8443", False),
+        ("evilexample.org:8443", False),
+    ],
+)
+def test_a_part_of_a_list(entry: str, covered: bool) -> None:
+    assert POLICY.covers(entry) == covered

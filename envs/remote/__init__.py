@@ -1,0 +1,1 @@
+"""An environment on a server, and its client."""

@@ -1,0 +1,1 @@
+SELECT product, COUNT(*) FROM sales GROUP BY product ORDER BY product
