@@ -17,7 +17,7 @@ def _instead(*args, **kwargs):
 for _found in list(pkgutil.iter_modules(__path__)):
     try:
         _module = importlib.import_module(__name__ + "." + _found.name)
-    except Exception:
+    except (ImportError, SystemExit, ValueError, TypeError, AttributeError, OSError):
         continue
     for _name, _value in list(vars(_module).items()):
         if isinstance(_value, types.FunctionType):
