@@ -63,10 +63,21 @@ class WebEnv(ToolEnv):
 
     @classmethod
     def tasks(cls, split: Split = "train", n: int = 1, seed: int = 0, **options: Any) -> list[Task]:
-        """`n` generated tasks; options: `level` (0 to 3), `site` (`shop`, `tracker` or `wiki`; all in turn without)."""
-        unknown = sorted(set(options) - {"level", "site"})
+        """`n` generated tasks.
+
+        Options: `level` (0 to 3), `site` (`shop`, `tracker` or `wiki`; all in turn without). With `site="miniwob"`
+        there is no level but a `name`: of a page, or all in turn.
+        """
+        known = {"site", "name"} if options.get("site") == "miniwob" else {"level", "site"}
+        unknown = sorted(set(options) - known)
         if unknown:
-            raise ValueError(f"the options of web-v1 tasks are level and site, got {unknown[0]!r}")
+            raise ValueError(
+                f"the options of web-v1 tasks are {' and '.join(sorted(known))}, got {unknown[0]!r}"
+            )
+        if "name" in known:
+            from envs.web import miniwob
+
+            return miniwob.generate(split, n, seed, name=options.get("name", ""))
         with needs_web():
             from envs.web.tasks import generate
         return generate(split, n, seed, **options)

@@ -30,6 +30,7 @@ FOREVER_MS = 2_000_000_000
 _BEGIN = """([seed, forever]) => {
   Math.seedrandom(seed);
   core.EPISODE_MAX_TIME = forever;
+  if (window.jQuery) jQuery.fx.off = true;
   core.startEpisodeReal();
   core.hideDisplay();
   const canvas = document.getElementById('click-canvas');

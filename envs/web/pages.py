@@ -7,6 +7,7 @@ The light browser keeps its pages so, and the real browser hands its pages over 
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -147,5 +148,4 @@ class _Reader:
         line = " ".join(self._line).removesuffix(" |")
         self._line.clear()
         if line.strip("#| "):
-            for start in range(0, min(len(line), 10 * MAX_LINE), MAX_LINE):
-                self._lines.append(line[start : start + MAX_LINE])
+            self._lines += textwrap.wrap(line[: 10 * MAX_LINE], MAX_LINE, break_on_hyphens=False)

@@ -93,12 +93,32 @@ def _act(step: Step, number: int) -> Message:
 
 def gold(task: Task, seed: int = 0) -> Policy:
     """Go the right way to the goal; only the checker and demonstrations may call it."""
+    if task.data.get("source") == "miniwob":
+        return Reader(_through(task))
     return Reader(follow(plan_of(task).gold.steps))
+
+
+def _through(task: Task) -> Script:
+    """The way through a MiniWoB page; it ends by itself."""
+    from envs.web.miniwob_tasks import GOLDS
+
+    first = yield call("noop")  # never sent: `Reader` puts the first page in
+    way = GOLDS[task.data["name"]](first.partition("\n\n")[2])
+    try:
+        action = next(way)
+        while True:
+            seen = yield action
+            action = way.send(seen)
+    except (StopIteration, LookupError):  # it is at its end, or lost
+        yield call("finish")
 
 
 def sloppy(task: Task, seed: int) -> Policy:
     """Like gold, but at a rate that grows with the level one of the task's near misses."""
-    plan, rng = plan_of(task), Random(f"sloppy/{task.id}/{seed}")
+    rng = Random(f"sloppy/{task.id}/{seed}")
+    if task.data.get("source") == "miniwob":
+        return ScriptedPolicy([call("finish")]) if rng.random() < MISTAKE[1] else gold(task)
+    plan = plan_of(task)
     wrong = rng.random() < MISTAKE[min(int(task.data["level"]), max(MISTAKE))]
     way = plan.misses[rng.choice(sorted(plan.misses))] if wrong else plan.gold
     return Reader(follow(way.steps))

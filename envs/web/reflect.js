@@ -10,7 +10,8 @@
   const shapes = new Set(["rect", "circle", "ellipse", "line", "path", "polygon", "polyline", "text"]);
   const clickable = (node, style, tag) => {
     if (node.closest("a[href], button, label, select, textarea, [role=button]") || node.closest(limits.except)) return false;
-    if (style.cursor === "pointer" && getComputedStyle(node.parentElement || node).cursor !== "pointer") return true;
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+    if (style.cursor === "pointer" && own && getComputedStyle(node.parentElement || node).cursor !== "pointer") return true;
     const box = node.getBoundingClientRect();
     return (shapes.has(tag) || (node.children.length === 0 && node instanceof HTMLElement)) && tag !== "br" &&
       node !== document.body && node !== root && box.width > 0 && box.height > 0;

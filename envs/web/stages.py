@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 import httpx
 
+from envs.errors import TaskError
 from envs.types import Reward, Split, Task
 from envs.web.browser import Browser
 from envs.web.grading import judge
@@ -124,7 +125,13 @@ def make_stage(task: Task, kind: BrowserKind, state: Any | None = None, pictures
     """The place of a task, new or continued from a copy.
 
     Raises:
-        TaskError: the task's data are malformed.
+        TaskError: the task's data are malformed, or need the other browser.
     """
     shared()
-    return SiteStage(task, kind, state, pictures)
+    if task.data.get("source") != "miniwob":
+        return SiteStage(task, kind, state, pictures)
+    if kind != "chromium":
+        raise TaskError("a MiniWoB task is played in a real browser: make('web-v1', browser='chromium')")
+    from envs.web.miniwob import MiniwobStage
+
+    return MiniwobStage(task, pictures)
