@@ -59,6 +59,11 @@ def build(
     tool_format = formats.get(config.rendering.tool_format)
     loss, estimator = losses.make(config.loss), credit.make(config.credit)
     room = config.engine.window - config.rollout.max_new_tokens
+    if config.branching.name != "at_root" and (why := spec(config.env.id).load().unforkable()):
+        raise ConfigError(
+            f"branching.name = {config.branching.name!r} continues from earlier turns, but {config.env.id} cannot: "
+            f"{why}; set branching.name = 'at_root'"
+        )
     rule, manager = branching.make(config.branching), context.make(config.context, room)
     demonstrator = _demonstrator(config) if config.warm_start.steps else None
     train_tasks, demonstrations, eval_tasks = _tasks(config, held_out or config.env.eval_tasks, progress)

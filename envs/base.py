@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from envs.actions import read_action
-from envs.errors import NotRunningError, TaskError
+from envs.errors import NotRunningError, TaskError, UnforkableError
 from envs.lifecycle import Lifecycle
 from envs.outcome import Outcome, copy_messages, read_options, to_step
 from envs.policies import PolicySpec
@@ -194,13 +194,21 @@ class Env(AsyncTwins, Sources, gymnasium.Env[list[Message], Any]):
 
     # -------------------------------------------------------------------------------------------- forking
 
+    @classmethod
+    def unforkable(cls) -> str:
+        """Why episodes cannot fork; empty where they can."""
+        return ""
+
     def snapshot(self) -> Snapshot:
         """Freeze this point of the episode; the episode goes on. Release it when no longer needed.
 
         Raises:
             NotRunningError: there is no episode.
+            UnforkableError: this environment's episodes cannot fork.
             FaultError: copying the world failed.
         """
+        if why := self.unforkable():
+            raise UnforkableError(f"{self.name} takes no snapshots: {why}")
         copied = None
         if not self.over:
             self._life.require_live("be snapshotted")

@@ -4,6 +4,7 @@ EnvError
 ├── UnknownEnvError   no environment under this id (also a LookupError); the message names the nearest
 ├── EpisodeOverError  `step` after the episode ended
 ├── NotRunningError   `step` or `snapshot` before `reset`, after `close`, or after a fault
+├── UnforkableError   `snapshot` where a part of the world cannot be replayed
 ├── NoGoldError       a task without a solution: the gold policy cannot play it
 └── TaskError         this task cannot be run: becomes a fault of kind `task`
 """
@@ -37,6 +38,10 @@ class EpisodeOverError(EnvError):
 
 class NotRunningError(EnvError):
     """There is no live episode: never reset, closed, or stopped by a fault."""
+
+
+class UnforkableError(EnvError):
+    """Episodes of this environment cannot fork: something in its world cannot be replayed."""
 
 
 class NoGoldError(EnvError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from envs.base import Env, Outcome
 from envs.rewards import reward
 from envs.types import Reward, RewardComponent, StopReason, Task
+from tools.mcp import McpServer, McpTools
 from tools.schema import Tool, tools_of
 from tools.toolbox import Toolbox
 from tools.types import Message, ToolCall, ToolResult
@@ -48,11 +50,14 @@ class ToolEnv(Env):
     """Calls of a turn that would start later than this are not run but answered by an error. Else a model could
     escape its reward by a hundred slow calls: the harness's deadline for a step makes a fault of them."""
     max_output_chars: ClassVar[int] = 8000
+    mcp: ClassVar[tuple[McpServer, ...]] = ()
+    """MCP servers whose tools are offered beside the own ones; opened with every episode."""
 
     _toolbox: Toolbox
     _tools: list[Tool] | None = None
     _finished: bool = False
     _turn_rewards: tuple[RewardComponent, ...] = ()
+    _connections: tuple[McpTools, ...] = ()
 
     # ------------------------------------------------------------------------------ written by subclasses
 
@@ -106,16 +111,27 @@ class ToolEnv(Env):
 
     def _begin(self, task: Task) -> list[Message]:
         self._finished = False
+        self._connect()
         self.setup(task)
         self._make_toolbox()
         return self.prompt()
+
+    @classmethod
+    def unforkable(cls) -> str:
+        """Why episodes cannot fork; empty where they can."""
+        fixed = [server.url or server.command[0] for server in cls.mcp if not server.replayable]
+        return f"the MCP server {fixed[0]} is not declared replayable" if fixed else ""
+
+    def _connect(self) -> None:
+        for server in self.mcp:
+            self._connections += (McpTools(server),)
 
     def _make_toolbox(self) -> None:
         if self._tools is None:
             self._tools = tools_of(self)
             _refuse_reserved(self._tools)
         self._toolbox = Toolbox(
-            self._tools,
+            [*self._tools, *(each for connection in self._connections for each in connection.tools)],
             timeout_s=self.tool_timeout_s,
             max_output_chars=self.max_output_chars,
             on_timeout=self.interrupt,
@@ -157,10 +173,14 @@ class ToolEnv(Env):
         return judged if isinstance(judged, Reward) else reward(float(judged))
 
     def _end(self) -> None:
-        self.teardown()
+        connections, self._connections = self._connections, ()
+        with contextlib.ExitStack() as last:
+            for connection in connections:
+                last.callback(connection.close)
+            self.teardown()
 
     def _copy(self) -> tuple[Any, Callable[[], None] | None] | None:
-        state = self.copy_state()
+        state = None if self.mcp else self.copy_state()  # what a server holds can only be replayed
         if state is None:
             return None
         copied = _Copied(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -168,3 +169,31 @@ def search(
     for error in found.errors[:20] if found is not None else ():
         print(error, file=sys.stderr)
     run(retriever, settings, lambda address: print(f"serving {corpus} at {address}/retrieve", flush=True))
+
+
+@serve.command()
+def mcp(
+    target: Annotated[
+        str, typer.Argument(help="Environment id, package.module:Class or path/to/file.py:Class.")
+    ],
+    option: Annotated[list[str] | None, typer.Option(help="Task options such as level=2.")] = None,
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "test",
+    seed: Annotated[int, typer.Option()] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="File that gets one line of JSON: task, reward, stop.")
+    ] = None,
+) -> None:
+    """Serve one episode's tools over standard streams (Model Context Protocol); the reward stays here."""
+    from agent_rl.cli.evaluate import _options
+    from envs import mcp_server
+    from envs.registry import make, spec
+
+    (task,) = spec(target).load().tasks(split, 1, seed, **_options(option or []))  # type: ignore[arg-type]
+
+    def ended(reward: float, stop: str) -> None:
+        line = json.dumps({"task": task.id, "reward": reward, "stop": stop})
+        print(line, file=sys.stderr, flush=True)
+        if out is not None:
+            out.write_text(line + "\n", encoding="utf-8")
+
+    mcp_server.serve(target, mcp_server.Episode(make(target), task, ended))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envs.policies import call
+from envs.policies import call, calls
 from envs.web.miniwob_pages import Item, Seen, Way, click, fill, part
 
 
@@ -43,11 +43,19 @@ def choose(first: str) -> Way:
 
 
 def texts(first: str) -> Way:
-    """Write what is quoted into every field, the last text into those that remain; then press the last button."""
+    """Write what is quoted into every field, the last text into those that remain; then press the last button.
+
+    A question that comes up in between is declined.
+    """
     seen = Seen(first)
     given = seen.quoted()
+    for at in range(len(seen.of("textbox"))):
+        seen = Seen((yield fill(seen.of("textbox")[at], given[min(at, len(given) - 1)])))
+        if seen.has("Cancel", "button"):
+            seen = Seen((yield click(seen.named("Cancel", "button"))))
     for at, box in enumerate(seen.of("textbox")):
-        yield fill(box, given[min(at, len(given) - 1)])
+        if not box.value:
+            seen = Seen((yield fill(box, given[min(at, len(given) - 1)])))
     yield click(seen.of("button")[-1])
 
 
@@ -207,21 +215,15 @@ def sliders(first: str) -> Way:
         int(n) for n in (several[1].split(",") if several else [part(r"Select (-?\d+) with", seen.wanted)])
     ]
     for at, target in enumerate(wanted):
-        for _ in range(30):
+        for _ in range(12):
             handle, shown = _handles(seen)[at]
             if shown == target:
                 break
-            away = target - shown
-            keys = (
-                "PageUp"
-                if away > 20
-                else "PageDown"
-                if away < -20
-                else "ArrowRight"
-                if away > 0
-                else "ArrowLeft"
+            press = (
+                "press",
+                {"element": handle.number, "key": "ArrowRight" if target > shown else "ArrowLeft"},
             )
-            seen = Seen((yield call("press", element=handle.number, key=keys)))
+            seen = Seen((yield calls(*[press] * min(25, abs(target - shown)))))
     yield click(seen.named("Submit"))
 
 

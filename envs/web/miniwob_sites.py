@@ -58,14 +58,6 @@ def ascending(first: str) -> Way:
         seen = Seen((yield click(seen.of("clickable")[at])))
 
 
-def greatest(first: str) -> Way:
-    """Click the greatest number."""
-    seen = Seen(first)
-    cards = [item for item in seen.of("clickable") if re.fullmatch(r"-?\d+", item.name)]
-    yield click(max(cards, key=lambda item: int(item.name)))
-    yield click(seen.named("Submit"))
-
-
 def ticket(first: str) -> Way:
     """Buy the cheapest, dearest, shortest or longest."""
     seen = Seen(first)
@@ -137,7 +129,7 @@ def _sender(text: str) -> str:
 
 
 def _receiver(text: str, sender: str) -> str:
-    found = re.search(r"\bto (\w+)\s*\.?", text.replace(sender, ""))
+    found = re.search(r"(?:\bto|[Ss]end|[Gg]ive) (\w+)(?: the|\s*\.?)", text.replace(sender, ""))
     if found is None:
         raise LookupError(text)
     return found[1]
@@ -210,7 +202,7 @@ def posts(first: str) -> Way:
     seen = Seen(first)
     who = part(r"(@\w+)", seen.wanted)
     what = seen.quoted()[0].lower()
-    number = re.search(r"button on (\d+) posts", seen.wanted)
+    number = re.search(r"button on (\d+) posts?", seen.wanted)
     left = int(number[1]) if number else len(seen.items)
     at = -1
     for _ in range(60):
