@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from envs.policies import call, calls
-from envs.web.miniwob_pages import Item, Seen, Way, click, fill, part
+from envs.policies import call
+from envs.web.miniwob_pages import Seen, Way, click, fill, part
 
 
 def buttons(first: str) -> Way:
@@ -205,35 +205,6 @@ def spinner(first: str) -> Way:
     seen = Seen(first)
     yield fill(seen.of("textbox")[0], part(r"Select (-?\d+) with", seen.wanted))
     yield click(seen.named("Submit"))
-
-
-def sliders(first: str) -> Way:
-    """Move the handles by keys until they show what is wanted."""
-    seen = Seen(first)
-    several = re.search(r"\[(.*)\]", seen.wanted)
-    wanted = [
-        int(n) for n in (several[1].split(",") if several else [part(r"Select (-?\d+) with", seen.wanted)])
-    ]
-    for at, target in enumerate(wanted):
-        for _ in range(12):
-            handle, shown = _handles(seen)[at]
-            if shown == target:
-                break
-            press = (
-                "press",
-                {"element": handle.number, "key": "ArrowRight" if target > shown else "ArrowLeft"},
-            )
-            seen = Seen((yield calls(*[press] * min(25, abs(target - shown)))))
-    yield click(seen.named("Submit"))
-
-
-def _handles(seen: Seen) -> list[tuple[Item, int]]:
-    items = seen.of("clickable")
-    return [
-        (item, int(items[at + 1].name))
-        for at, item in enumerate(items[:-1])
-        if "ui-slider-handle" in item.name and re.fullmatch(r"-?\d+", items[at + 1].name)
-    ]
 
 
 def autocomplete(first: str) -> Way:

@@ -78,8 +78,6 @@ GOLDS: Mapping[str, Solver] = {
     "unicode-test": forms.buttons,
     "use-autocomplete": forms.autocomplete,
     "use-autocomplete-nodelay": forms.autocomplete,
-    "use-slider": forms.sliders,
-    "use-slider-2": forms.sliders,
     "use-spinner": forms.spinner,
     "visual-addition": forms.blocks,
 }
@@ -101,6 +99,7 @@ _WHY: Mapping[str, str] = {
     "it needs several options of a list at once": "click-scroll-list",
     "its widgets of different kinds read alike as text": "click-widget form-sequence-3",
     "it asks for knowledge that no rule has: synonyms, dishes": "click-checkboxes-soft order-food",
+    "it may take more presses of a key than an episode has turns": "use-slider use-slider-2",
     "its cards cannot be told apart as text": "find-greatest",
     "its buttons change their size under the pointer": "social-media",
     "nobody can force a win": "tic-tac-toe",
