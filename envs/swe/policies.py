@@ -16,8 +16,8 @@ function to repair), gives up without submitting, and skips the tests."""
 
 
 def gold(task: Task, seed: int) -> Policy:
-    """Find each broken function, put the original back, run the tests, submit."""
-    return ScriptedPolicy(_play(_edits(task), tries=True, submits=True))
+    """Find each broken function, put the original back, from level 1 on run the tests, submit."""
+    return ScriptedPolicy(_play(_edits(task), tries=task.metadata.get("level") != 0, submits=True))
 
 
 def sloppy(task: Task, seed: int) -> Policy:
