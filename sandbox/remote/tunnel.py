@@ -71,7 +71,7 @@ class _Tunnel:
         except (WebSocketDisconnect, KeyError):  # KeyError: text, where the protocol has bytes
             for task in self._work:
                 task.cancel()
-        with contextlib.suppress(RuntimeError):  # it is closed already
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is closed already
             await self._socket.close(_BAD_DATA)
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -86,7 +86,7 @@ class _Tunnel:
             headers["content-type"] = wire.MEDIA_TYPE
             reply = await self._client.request(ask.method, ask.path, content=body, headers=headers)
         except (wire.Malformed, httpx.InvalidURL, httpx.HTTPError, ValueError):
-            with contextlib.suppress(RuntimeError):
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
                 await self._socket.close(_BAD_DATA)
             return
         fields = {

@@ -95,8 +95,8 @@ def _served(lives: int, warm_up: int) -> None:
             connection.disconnect()
 
 
-def test_100_lives_leave_nothing() -> None:
-    soak(100)
+def test_50_lives_leave_nothing() -> None:
+    soak(50)
 
 
 def test_20_lives_at_a_server_leave_nothing() -> None:

@@ -215,6 +215,7 @@ def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         unpack(pack("a" * 2000))
 
 
+@pytest.mark.slow
 def test_a_users_file_is_surveyed(tmp_path: Path, backend: str) -> None:
     guessable = {
         "task_id": 9,
